@@ -1,0 +1,19 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one error that everything here raises for what a user can put right."""
+
+from __future__ import annotations
+
+
+class AzureError(Exception):
+    """One message: what went wrong, where, and what to do. Never holds a secret."""
+
+
+class ArmError(AzureError):
+    """An answer of ARM that is not 2xx; ``code`` is Azure's own word for it, "" where it gave none."""
+
+    def __init__(self, message: str, *, status: int, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
