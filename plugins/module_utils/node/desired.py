@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a subsystem wants, as a value, and the one planner that turns it into changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import typing as t
+
+from . import rules
+from .facts.model import Facts, File, Rules, Unit
+from .plan import Change, Changes, rules_after
+
+UNIT_DIRECTORY = "/etc/systemd/system/"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DesiredFile:
+    """A file that shall hold ``text`` (or ``content``, for bytes), or be absent when both are None.
+
+    ``variables`` names what decided it, for ``gpufleet-node explain``.
+    """
+
+    path: str
+    text: str | None = None
+    content: bytes | None = None
+    mode: int = 0o644
+    restarts: tuple[str, ...] = ()
+    reboot: str = ""
+    variables: tuple[str, ...] = ()
+    secret: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DesiredUnit:
+    """A systemd unit; ``enabled`` or ``active`` None leaves that side as it is."""
+
+    name: str
+    enabled: bool | None = None
+    active: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DesiredSysctl:
+    """A kernel parameter that shall have ``value`` while running; the drop-in that keeps it is a DesiredFile."""
+
+    key: str
+    value: str
+    variable: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Desired:
+    """All that one subsystem wants of one node. ``notes`` are said in the result and change nothing."""
+
+    packages: tuple[str, ...] = ()
+    directories: t.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    files: tuple[DesiredFile, ...] = ()
+    links: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sysctls: tuple[DesiredSysctl, ...] = ()
+    tables: t.Mapping[str, rules.DesiredRules] = dataclasses.field(default_factory=dict)
+    units: tuple[DesiredUnit, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Ordered changes of one subsystem, and what is to be said besides."""
+
+    changes: Changes = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan(facts: Facts, desired: Desired) -> Plan:
+    """The changes that lead from ``facts`` to ``desired``; empty when nothing is to be done.
+
+    The order is the order of apply: packages first, since files of the subsystem may configure them;
+    units after all that they read and after systemd has been told of changed unit files.
+    """
+    sysctls, notes = _sysctls(facts, desired.sysctls)
+    steps: list[Change | None] = [
+        *(_package(facts, name) for name in desired.packages),
+        *(_directory(facts.files.get(path), path, mode) for path, mode in desired.directories.items()),
+        *(_file(facts.files.get(wanted.path), wanted) for wanted in desired.files),
+        *(_link(facts.files.get(path), path, target) for path, target in desired.links.items()),
+        *sysctls,
+        *(_rules(facts.tables.get(table, Rules()), table, wanted) for table, wanted in desired.tables.items()),
+    ]
+    changes = [change for change in steps if change]
+    stale = any(facts.units.get(unit.name, Unit()).needs_reload for unit in desired.units)
+    if stale or any(change.target.startswith(UNIT_DIRECTORY) for change in changes):
+        changes.append(Change(kind="reload", target="systemd"))
+    units = (_unit(facts.units.get(unit.name, Unit()), unit) for unit in desired.units)
+    changes += [change for change in units if change]
+    return Plan(changes=tuple(changes), notes=desired.notes + notes)
+
+
+def _package(facts: Facts, name: str) -> Change | None:
+    if facts.packages.get(name) is not None:
+        return None
+    return Change(kind="package", target=name, after="installed", needs="package")
+
+
+def _directory(found: File | None, path: str, mode: int) -> Change | None:
+    if found and found.kind == "directory" and found.mode == mode:
+        return None
+    before = None if found is None else f"{found.kind} {found.mode:04o}"
+    return Change(kind="directory", target=path, before=before, after=f"directory {mode:04o}", mode=mode)
+
+
+def _file(found: File | None, wanted: DesiredFile) -> Change | None:
+    after = wanted.text if wanted.content is None else "sha256:" + hashlib.sha256(wanted.content).hexdigest()
+    before = _content(found)
+    if before == after and (found is None or (found.kind == "file" and found.mode == wanted.mode)):
+        return None
+    if before == after and found is not None:
+        before = f"(mode {found.mode:04o})\n{before}"
+    return Change(
+        kind="file",
+        target=wanted.path,
+        before=before,
+        after=after,
+        mode=wanted.mode,
+        content=wanted.content,
+        restarts=wanted.restarts,
+        reboot=wanted.reboot,
+        secret=wanted.secret,
+    )
+
+
+def _content(found: File | None) -> str | None:
+    if found is None:
+        return None
+    if found.kind != "file":
+        return f"({found.kind})"
+    return found.text if found.text is not None else found.sha256
+
+
+def _link(found: File | None, path: str, target: str) -> Change | None:
+    if found and found.kind == "link" and found.link == target:
+        return None
+    return Change(kind="link", target=path, before=None if found is None else found.link or f"({found.kind})", after=target)
+
+
+def _sysctls(facts: Facts, wanted: tuple[DesiredSysctl, ...]) -> tuple[list[Change], tuple[str, ...]]:
+    changes, notes = [], []
+    for sysctl in wanted:
+        found = facts.sysctls.get(sysctl.key)
+        if found is not None and found.value.split() == sysctl.value.split():
+            continue
+        if found is not None and found.settable:
+            changes.append(Change(kind="sysctl", target=sysctl.key, before=found.value, after=sysctl.value))
+        else:
+            # A container shares these with its machine, or has no such key: the drop-in says what is wanted,
+            # and neither "changed" nor "ok" would be true.
+            value = "absent" if found is None else found.value
+            notes.append(f"sysctl {sysctl.key} is {value} and not settable here; the drop-in holds {sysctl.value}")
+    return changes, tuple(notes)
+
+
+def _rules(found: Rules, table: str, wanted: rules.DesiredRules) -> Change | None:
+    lines = rules.plan_lines(found, wanted)
+    if not lines:
+        return None
+    return Change(kind="rules", target=table, before=rules.text(found), after=rules.text(rules_after(found, lines)), lines=lines)
+
+
+def _unit(found: Unit, wanted: DesiredUnit) -> Change | None:
+    verbs = []
+    if wanted.enabled is not None and wanted.enabled != found.enabled:
+        verbs.append("enable" if wanted.enabled else "disable")
+    if wanted.active is not None and wanted.active != found.active:
+        verbs.append("start" if wanted.active else "stop")
+    if not verbs:
+        return None
+    before = f"{'enabled' if found.enabled else 'disabled'}, {'active' if found.active else 'inactive'}"
+    return Change(kind="unit", target=wanted.name, before=before, after=", ".join(verbs))

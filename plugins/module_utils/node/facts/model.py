@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was read of a node: plain values, one pass, the same on every carrier.
+
+An absent tool or file is an empty state, not an error, so that a plan can be made for a node
+on which nothing is installed yet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class File:
+    """A file (``text``, or ``sha256`` alone when it is not UTF-8), a directory, or a link (``link`` is its target)."""
+
+    kind: t.Literal["file", "directory", "link"] = "file"
+    mode: int = 0o644
+    text: str | None = None
+    sha256: str | None = None
+    link: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sysctl:
+    """A kernel parameter: its running value, and whether it can be set from here (not in a container, if kernel-wide)."""
+
+    value: str
+    settable: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A systemd unit as ``systemctl show`` has it; a unit that does not exist is disabled and inactive."""
+
+    enabled: bool = False
+    active: bool = False
+    needs_reload: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Interface:
+    """A network interface: ``mac`` in lower case with colons, ``mtu`` in bytes."""
+
+    mac: str
+    mtu: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PciDevice:
+    """One device of /sys/bus/pci/devices: hexadecimal ids in lower case without 0x, class in four digits."""
+
+    address: str
+    vendor: str
+    device: str
+    pci_class: str
+    numa_node: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rules:
+    """One iptables table: chain name to its rules, each as ``iptables-save`` prints it after ``-A CHAIN``."""
+
+    available: bool = True
+    chains: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reads:
+    """What a subsystem needs read; the union over all subsystems is read once.
+
+    ``sources`` names whole documents: "instance" (IMDS), "pci".
+    ``directories`` are listed, so that leftovers can be found.
+    """
+
+    files: frozenset[str] = frozenset()
+    directories: frozenset[str] = frozenset()
+    sysctls: frozenset[str] = frozenset()
+    units: frozenset[str] = frozenset()
+    packages: frozenset[str] = frozenset()
+    tables: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
+
+    def __or__(self, other: Reads) -> Reads:
+        return Reads(**{field.name: getattr(self, field.name) | getattr(other, field.name) for field in dataclasses.fields(self)})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A node as read. Every mapping holds only what was asked for in a Reads; None is "asked for and absent"."""
+
+    distribution: str = "debian"
+    distribution_version: str = ""
+    architecture: str = "amd64"
+    container: bool = False
+    boot_id: str = ""
+    files: t.Mapping[str, File | None] = dataclasses.field(default_factory=dict)
+    directories: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    sysctls: t.Mapping[str, Sysctl | None] = dataclasses.field(default_factory=dict)
+    units: t.Mapping[str, Unit] = dataclasses.field(default_factory=dict)
+    packages: t.Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    tables: t.Mapping[str, Rules] = dataclasses.field(default_factory=dict)
+    modules: t.Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    interfaces: t.Mapping[str, Interface] = dataclasses.field(default_factory=dict)
+    pci: tuple[PciDevice, ...] | None = None
+    instance: t.Mapping[str, t.Any] | None = None
+    instance_problem: str = ""
+    pending_restarts: tuple[str, ...] = ()
+    pending_reboot: tuple[str, ...] = ()
+
+    def to_document(self) -> dict[str, t.Any]:
+        """JSON-ready form; ``from_document`` gives an equal value back."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_document(cls, document: t.Mapping[str, t.Any]) -> Facts:
+        """Rebuild facts that were saved as JSON, for a replay of the plan anywhere."""
+        plain = dict(document)
+        plain["files"] = {path: item and File(**item) for path, item in plain["files"].items()}
+        plain["directories"] = {path: tuple(names) for path, names in plain["directories"].items()}
+        plain["sysctls"] = {key: item and Sysctl(**item) for key, item in plain["sysctls"].items()}
+        plain["units"] = {name: Unit(**item) for name, item in plain["units"].items()}
+        plain["tables"] = {
+            name: Rules(available=item["available"], chains={chain: tuple(rules) for chain, rules in item["chains"].items()})
+            for name, item in plain["tables"].items()
+        }
+        plain["interfaces"] = {name: Interface(**item) for name, item in plain["interfaces"].items()}
+        plain["pci"] = None if plain["pci"] is None else tuple(PciDevice(**item) for item in plain["pci"])
+        plain["pending_restarts"] = tuple(plain["pending_restarts"])
+        plain["pending_reboot"] = tuple(plain["pending_reboot"])
+        return cls(**plain)

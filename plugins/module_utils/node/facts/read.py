@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading a node: the union of what all subsystems need, once."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..spec import NodeError
+from ..system import System
+from . import dpkg, imds, iptables_save, os_release, pci, systemctl
+from .model import Facts, Interface, Reads, Rules
+
+PENDING = "/run/gpufleet/pending.json"
+
+
+def read(system: System, reads: Reads) -> Facts:
+    """Every fact that ``reads`` asks for, and the few that every plan may use."""
+    distribution, version = os_release.parse(system.text("/etc/os-release") or "")
+    container = system.text("/run/systemd/container") is not None
+    pending: dict[str, t.Any] = system.read_json(PENDING) or {}
+    interfaces = _interfaces(system)
+    instance, problem = imds.read(system) if "instance" in reads.sources else (None, "")
+    return Facts(
+        distribution=distribution,
+        distribution_version=version,
+        container=container,
+        boot_id=(system.text("/proc/sys/kernel/random/boot_id") or "").strip(),
+        files={path: system.file(path) for path in sorted(reads.files)},
+        directories={path: system.names(path) for path in sorted(reads.directories)},
+        sysctls={key: system.sysctl(key, container=container) for key in sorted(reads.sysctls)},
+        units=_units(system, sorted(reads.units)),
+        packages=_packages(system, sorted(reads.packages)),
+        tables={table: _table(system, table) for table in sorted(reads.tables)},
+        modules={name: system.path(f"/sys/module/{name}").is_dir() for name in sorted(reads.modules)},
+        interfaces=interfaces,
+        pci=pci.read(system) if "pci" in reads.sources else None,
+        instance=instance,
+        instance_problem=problem,
+        pending_restarts=tuple(pending.get("restarts", ())),
+        pending_reboot=tuple(pending.get("reboot", ())),
+    )
+
+
+def _units(system: System, names: list[str]) -> dict[str, t.Any]:
+    if not names:
+        return {}
+    done = system.run(["systemctl", "show", f"--property={systemctl.PROPERTIES}", "--", *names])
+    return systemctl.parse(done.stdout if done.returncode == 0 else "", names)
+
+
+def _packages(system: System, names: list[str]) -> dict[str, str | None]:
+    if not names:
+        return {}
+    # Exit status 1 says that some of the names are unknown; the others are printed all the same.
+    done = system.run(["dpkg-query", "-W", "-f", dpkg.FORMAT, *names])
+    return dpkg.parse(done.stdout, names)
+
+
+def _table(system: System, table: str) -> Rules:
+    done = system.run(["iptables-save", "-t", table])
+    if done.returncode == 127:  # noqa: PLR2004 - not installed: an empty state, so that a plan can be made
+        return Rules(available=False)
+    if done.returncode != 0:
+        raise NodeError(f"iptables-save -t {table} failed: {done.stderr.strip()}; run as root on a kernel with netfilter")
+    return iptables_save.parse(done.stdout)
+
+
+def _interfaces(system: System) -> dict[str, Interface]:
+    found = {}
+    for name in system.names("/sys/class/net"):
+        mac = (system.text(f"/sys/class/net/{name}/address") or "").strip().lower()
+        mtu = (system.text(f"/sys/class/net/{name}/mtu") or "0").strip()
+        found[name] = Interface(mac=mac, mtu=int(mtu) if mtu.isdigit() else 0)
+    return found

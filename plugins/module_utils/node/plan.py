@@ -1,0 +1,160 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes, and what they come to: the plan as a value, its simulation, its diff.
+
+A Change is everything that apply needs, so ``changed``, check mode, the diff and the return
+values all come from the same plan.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .facts.model import Facts, File, Rules, Sysctl, Unit
+
+Kind = t.Literal["package", "directory", "file", "link", "sysctl", "rules", "reload", "unit", "restart"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Change:
+    """One step from what is to what shall be.
+
+    ``target`` names what is changed: a path, a sysctl key, a unit, a package, an iptables table.
+    ``before`` and ``after`` are its states as text; None is "absent".
+    ``content`` holds the bytes of a file that is not text, ``mode`` the permission bits of a file or directory.
+    ``lines`` are the lines of one iptables-restore call for a change of rules.
+    ``restarts`` names units to restart once all is applied; ``reboot`` says why a reboot is due, empty for none.
+    ``needs`` says that something outside the program must act first; later changes of the subsystem wait for it.
+    ``scope`` is "kernel" for what a container shares with its machine.
+    """
+
+    kind: Kind
+    target: str
+    before: str | None = None
+    after: str | None = None
+    mode: int | None = None
+    content: bytes | None = None
+    lines: tuple[str, ...] = ()
+    restarts: tuple[str, ...] = ()
+    reboot: str = ""
+    needs: t.Literal["", "package"] = ""
+    scope: t.Literal["namespace", "kernel"] = "namespace"
+    secret: bool = False
+
+    def __str__(self) -> str:
+        """One line for people; the same in check mode and after the change was made."""
+        if self.kind == "package":
+            return f"package {self.target}: install"
+        if self.kind == "sysctl":
+            return f"sysctl {self.target}: {self.before} -> {self.after}"
+        if self.kind == "rules":
+            return f"rules {self.target}: " + ", ".join(self.lines)
+        if self.kind == "unit":
+            return f"unit {self.target}: {self.after}"
+        if self.kind == "link":
+            return f"link {self.target} -> {self.after}" if self.after is not None else f"link {self.target}: remove"
+        if self.kind in ("file", "directory"):
+            verb = "remove" if self.after is None else "create" if self.before is None else "change"
+            return f"{self.kind} {self.target}: {verb}"
+        return f"{self.kind} {self.target}"
+
+
+Changes = tuple[Change, ...]
+
+
+def simulate(facts: Facts, changes: Changes) -> Facts:
+    """The facts as they will be after ``changes``, package installs included."""
+    files = dict(facts.files)
+    sysctls, units, packages, tables = dict(facts.sysctls), dict(facts.units), dict(facts.packages), dict(facts.tables)
+    pending = list(facts.pending_restarts)
+    for change in changes:
+        if change.kind in ("file", "directory", "link"):
+            files[change.target] = _file_after(change)
+        elif change.kind == "sysctl":
+            sysctls[change.target] = Sysctl(value=change.after or "")
+        elif change.kind == "unit":
+            units[change.target] = _unit_after(units.get(change.target, Unit()), change.after or "")
+        elif change.kind == "package":
+            packages[change.target] = change.after
+            tables = {name: dataclasses.replace(table, available=True) for name, table in tables.items()}
+        elif change.kind == "rules":
+            tables[change.target] = rules_after(tables.get(change.target, Rules()), change.lines)
+        elif change.kind == "reload":
+            units = {name: dataclasses.replace(unit, needs_reload=False) for name, unit in units.items()}
+        elif change.kind == "restart":
+            pending = [name for name in pending if name != change.target]
+    return dataclasses.replace(
+        facts, files=files, sysctls=sysctls, units=units, packages=packages, tables=tables, pending_restarts=tuple(pending)
+    )
+
+
+def _file_after(change: Change) -> File | None:
+    if change.after is None:
+        return None
+    if change.kind == "link":
+        return File(kind="link", link=change.after, mode=0o777)
+    if change.kind == "directory":
+        return File(kind="directory", mode=change.mode or 0o755)
+    if change.content is not None:
+        return File(mode=change.mode or 0o644, sha256=change.after)
+    return File(mode=change.mode or 0o644, text=change.after)
+
+
+def _unit_after(unit: Unit, after: str) -> Unit:
+    words = {word.strip() for word in after.split(",")}
+    if "enable" in words or "disable" in words:
+        unit = dataclasses.replace(unit, enabled="enable" in words)
+    if "start" in words or "stop" in words:
+        unit = dataclasses.replace(unit, active="start" in words)
+    return unit
+
+
+def rules_after(table: Rules, lines: t.Iterable[str]) -> Rules:
+    """What the lines of one ``iptables-restore --noflush`` call make of a table."""
+    chains = {chain: list(rules) for chain, rules in table.chains.items()}
+    for line in lines:
+        if line.startswith(":"):
+            chains[line[1:].split(" ", 1)[0]] = []
+            continue
+        verb, chain, *rest = line.split(" ", 2)
+        rule = rest[0] if rest else ""
+        if verb == "-A":
+            chains.setdefault(chain, []).append(rule)
+        elif verb == "-I":
+            number, text = rule.split(" ", 1)
+            chains.setdefault(chain, []).insert(int(number) - 1, text)
+        elif verb == "-D" and rule.isdigit():
+            del chains[chain][int(rule) - 1]
+        elif verb == "-D":
+            chains[chain].remove(rule)
+        elif verb == "-F":
+            chains[chain] = []
+        elif verb == "-X":
+            del chains[chain]
+    return Rules(available=True, chains={chain: tuple(rules) for chain, rules in chains.items()})
+
+
+def diff(subsystem: str, changes: Changes) -> list[dict[str, str]]:
+    """Ansible's diff form for one subsystem's changes; secrets and binary content are named, not shown."""
+    entries = []
+    for change in changes:
+        header = f"{subsystem}: {change.kind} {change.target}"
+        entries.append(
+            {
+                "before_header": header,
+                "after_header": header,
+                "before": _shown(change, change.before),
+                "after": _shown(change, change.after),
+            }
+        )
+    return entries
+
+
+def _shown(change: Change, text: str | None) -> str:
+    if text is None:
+        return ""
+    if change.secret:
+        return "(secret)\n"
+    return text if text.endswith("\n") else text + "\n"

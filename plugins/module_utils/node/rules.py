@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning of iptables rules: only the changed lines of one table, so that untouched rules keep their counters.
+
+Our rules are of two kinds: whole chains of our own, and single rules of ours in the kernel's
+built-in chains. What others put beside them is neither read as ours nor rewritten or moved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import shlex
+import typing as t
+
+from .facts.model import Rules
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DesiredRules:
+    """What one table shall hold of ours.
+
+    ``chains`` maps each own chain to its rules, in order. ``hooks`` maps a built-in chain to the rules that we
+    append there. A rule is the text that ``iptables-save`` prints after ``-A CHAIN ``.
+    ``chain_prefix`` marks a chain as ours; ``is_ours`` says of a rule in a built-in chain whether it is ours.
+    """
+
+    chains: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    hooks: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    chain_prefix: str
+    is_ours: t.Callable[[str], bool]
+
+
+def plan_lines(found: Rules, wanted: DesiredRules) -> tuple[str, ...]:
+    """The lines of one ``iptables-restore --noflush`` call that lead to ``wanted``; empty when all is right.
+
+    New chains come first, since a jump needs its target; jumps go before the chains that they enter are removed.
+    """
+    lines = [f":{chain} - [0:0]" for chain in wanted.chains if chain not in found.chains]
+    for chain, rules in wanted.chains.items():
+        lines += _own_chain(chain, found.chains.get(chain, ()), rules)
+    hooks = {chain: rules for chain, rules in found.chains.items() if not chain.startswith(wanted.chain_prefix)}
+    for chain in (*wanted.hooks, *(chain for chain in hooks if chain not in wanted.hooks)):
+        ours = [rule for rule in hooks.get(chain, ()) if wanted.is_ours(rule)]
+        lines += _hook(chain, ours, wanted.hooks.get(chain, ()))
+    stale = [chain for chain in found.chains if chain.startswith(wanted.chain_prefix) and chain not in wanted.chains]
+    lines += [f"-F {chain}" for chain in stale] + [f"-X {chain}" for chain in stale]
+    return tuple(lines)
+
+
+def _own_chain(chain: str, found: t.Sequence[str], wanted: t.Sequence[str]) -> list[str]:
+    """Deletions from the last to the first, then insertions from the first to the last, so that numbers stay true."""
+    blocks = difflib.SequenceMatcher(a=[_words(rule) for rule in found], b=[_words(rule) for rule in wanted], autojunk=False).get_opcodes()
+    deletions = [f"-D {chain} {number + 1}" for tag, low, high, _, _ in blocks if tag != "equal" for number in range(low, high)]
+    insertions = [f"-I {chain} {number + 1} {wanted[number]}" for tag, _, _, low, high in blocks if tag != "equal" for number in range(low, high)]
+    return deletions[::-1] + insertions
+
+
+def _hook(chain: str, ours: t.Sequence[str], wanted: t.Sequence[str]) -> list[str]:
+    """Each wanted rule once, wherever it stands: moving it would reset its counter for nothing."""
+    missing = [_words(rule) for rule in wanted]
+    lines = []
+    for rule in ours:
+        if _words(rule) in missing:
+            missing.remove(_words(rule))
+        else:
+            lines.append(f"-D {chain} {rule}")
+    return lines + [f"-A {chain} {rule}" for rule in wanted if _words(rule) in missing]
+
+
+def _words(rule: str) -> tuple[str, ...]:
+    # Versions of iptables quote comments differently; the words are the same.
+    return tuple(shlex.split(rule))
+
+
+def text(table: Rules) -> str:
+    """The table as people know it, for a diff; built-in chains without rules are left out."""
+    return "".join(f"-A {chain} {rule}\n" for chain, rules in table.chains.items() for rule in rules)
+
+
+def restore_input(table: str, lines: t.Iterable[str]) -> str:
+    """Standard input for one ``iptables-restore --noflush`` call."""
+    return "\n".join((f"*{table}", *lines, "COMMIT")) + "\n"
