@@ -80,7 +80,10 @@ def plan(facts: Facts, desired: Desired) -> Plan:
     units after all that they read and after systemd has been told of changed unit files.
     """
     sysctls, notes = _sysctls(facts, desired.sysctls)
+    units = [change for unit in desired.units if (change := _unit(facts.units.get(unit.name, Unit()), unit))]
     steps: list[Change | None] = [
+        # systemctl wants the unit file to be there when it disables or stops a unit, so this comes before removals.
+        *(change for change in units if _ends(change)),
         *(_package(facts, name) for name in desired.packages),
         *(_directory(facts.files.get(path), path, mode) for path, mode in desired.directories.items()),
         *(_file(facts.files.get(wanted.path), wanted) for wanted in desired.files),
@@ -92,9 +95,12 @@ def plan(facts: Facts, desired: Desired) -> Plan:
     stale = any(facts.units.get(unit.name, Unit()).needs_reload for unit in desired.units)
     if stale or any(change.target.startswith(UNIT_DIRECTORY) for change in changes):
         changes.append(Change(kind="reload", target="systemd"))
-    units = (_unit(facts.units.get(unit.name, Unit()), unit) for unit in desired.units)
-    changes += [change for change in units if change]
+    changes += [change for change in units if not _ends(change)]
     return Plan(changes=tuple(changes), notes=desired.notes + notes)
+
+
+def _ends(unit: Change) -> bool:
+    return {"disable", "stop"} & set((unit.after or "").split(", ")) != set()
 
 
 def _package(facts: Facts, name: str) -> Change | None:

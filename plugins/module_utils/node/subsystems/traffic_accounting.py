@@ -75,7 +75,7 @@ def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
         return Desired(
             tables={TABLE: DesiredRules(chain_prefix=CHAIN_PREFIX, is_ours=_is_ours)},
             files=(DesiredFile(path=UNIT_DIRECTORY + UNIT, variables=("traffic_accounting_state",)),),
-            units=(DesiredUnit(name=UNIT, enabled=False),) if facts.units.get(UNIT) and facts.units[UNIT].enabled else (),
+            units=(DesiredUnit(name=UNIT, enabled=False, active=False),),
         )
     return Desired(
         packages=(distribution(facts.distribution).iptables_package,),
