@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a finished node looks like, asked from outside and without any code of the roles."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import typing as t
+
+import pytest
+
+COMMENT = "iptables-exporter openai traffic=internet-"
+# The four rules of the published cluster: hook, match, direction.
+FOUR_RULES = (
+    ("INPUT", "! -s 10.0.0.0/8", "in"),
+    ("FORWARD", "! -s 10.0.0.0/8", "in"),
+    ("OUTPUT", "! -d 10.0.0.0/8", "out"),
+    ("FORWARD", "! -d 10.0.0.0/8", "out"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _as_root(host: t.Any) -> t.Iterator[None]:
+    with host.sudo():
+        yield
+
+
+def expand(compact: str) -> list[str]:
+    """"10.1.0.5-10.1.0.7,10.1.0.9" as a list; the inventory's compact form, read here on its own."""
+    addresses = []
+    for part in filter(None, (piece.strip() for piece in compact.split(","))):
+        first, _, last = part.partition("-")
+        head, _, tail = first.rpartition(".")
+        end = int(last.rpartition(".")[2]) if last else int(tail)
+        addresses += [f"{head}.{number}" for number in range(int(tail), end + 1)]
+    return addresses
+
+
+def mangle(host: t.Any) -> dict[str, list[str]]:
+    chains: dict[str, list[str]] = {}
+    for line in host.check_output("iptables -t mangle -S").splitlines():
+        if line.startswith("-A "):
+            _, chain, rule = line.split(" ", 2)
+            chains.setdefault(chain, []).append(rule)
+    return chains
+
+
+@pytest.mark.parametrize(("hook", "match", "direction"), FOUR_RULES)
+def test_each_of_the_four_rules_counts_once(host: t.Any, hook: str, match: str, direction: str) -> None:
+    chains = mangle(host)
+    wanted = shlex.split(f'{match} -m comment --comment "{COMMENT}{direction}"')
+    reached = [rule for rule in chains.get(hook, []) if "-j " not in rule]
+    for rule in chains.get(hook, []):
+        if "-j GPUFLEET-" in rule:
+            reached += chains.get(rule.split("-j ")[1].split()[0], [])
+    assert [shlex.split(rule) for rule in reached].count(wanted) == 1, reached
+
+
+def test_pods_get_exactly_the_secondary_addresses_of_the_nic(host: t.Any) -> None:
+    names = sorted(host.file("/etc/cni/net.d").listdir())
+    assert names, "no CNI configuration"
+    configuration = json.loads(host.file(f"/etc/cni/net.d/{names[0]}").content_string)
+    ranges = [single for plugin in configuration["plugins"] for single in plugin.get("ipam", {}).get("ranges", [[]])[0]]
+    given = [single["rangeStart"] for single in ranges]
+    assert all(single["rangeStart"] == single["rangeEnd"] for single in ranges)
+    expected = expand(host.ansible.get_variables()["alias_addresses"])
+    assert sorted(given) == sorted(expected)
+
+
+def test_cni_plugins_are_installed(host: t.Any) -> None:
+    assert host.package("containernetworking-plugins").is_installed
+
+
+def test_the_node_forwards(host: t.Any) -> None:
+    assert host.sysctl("net.ipv4.ip_forward") == 1
+
+
+def test_secondary_addresses_are_not_on_the_node_itself(host: t.Any) -> None:
+    own = json.loads(host.check_output("ip -json -4 address show dev eth0"))[0]["addr_info"]
+    assert len(own) == 1, own
+
+
+def test_the_stored_state_is_readable_by_root_alone(host: t.Any) -> None:
+    assert host.file("/etc/gpufleet/state.d").mode == 0o700
+    for name in host.file("/etc/gpufleet/state.d").listdir():
+        assert host.file(f"/etc/gpufleet/state.d/{name}").mode == 0o600
+
+
+def test_the_node_program_finds_nothing_to_do(host: t.Any) -> None:
+    answer = json.loads(host.check_output("gpufleet-node converge --check"))
+    assert answer["changed"] is False, {name: part["changes"] for name, part in answer["subsystems"].items()}
+
+
+def test_counters_come_back_at_boot(host: t.Any) -> None:
+    unit = host.service("gpufleet-accounting")
+    assert unit.is_enabled
+    assert unit.is_valid
+
+
+def test_no_unit_has_failed(host: t.Any) -> None:
+    assert host.check_output("systemctl list-units --failed --no-legend --plain") == ""
