@@ -11,6 +11,7 @@ import typing as t
 
 from . import apply, registry
 from .desired import Desired, DesiredFile, Plan, plan
+from .document import FORMAT
 from .facts import read as facts_read
 from .facts.model import Facts, Reads
 from .plan import Change, diff
@@ -18,7 +19,7 @@ from .spec import NodeError, validate
 from .subsystem import Subsystem
 from .system import System
 
-FORMAT = 1
+
 STATE_DIRECTORY = "/etc/gpufleet/state.d"
 Document = t.Mapping[str, t.Any]
 
@@ -160,19 +161,23 @@ def _apply_all(system: System, facts: Facts, planned: tuple[Planned, ...]) -> No
 def result(facts: Facts, planned: tuple[Planned, ...], *, check: bool) -> dict[str, t.Any]:
     """What people and programs read of a run.
 
-    In check mode the changes are those of all passes of a real run; else those of this pass, and ``waiting`` the rest.
+    In check mode the changes are those of all passes of a real run. Else they are those of this pass; ``needs`` is what the
+    carrier must do before the next one, and ``waiting`` what that one will then do.
     """
     sections, diffs, packages = {}, [], []
     for item in planned:
         made = item.plan.changes if check else applicable(item.plan)
+        rest = item.plan.changes[len(made) :]
+        needs = tuple(change for change in rest if change.needs)
         packages += [change.target for change in item.plan.changes if change.kind == "package"]
         sections[item.subsystem.name] = {
             "changed": bool(made),
             "changes": [str(change) for change in made],
-            "waiting": [] if check else [str(change) for change in item.plan.changes[len(made) :] if not change.needs],
+            "needs": [str(change) for change in needs],
+            "waiting": [str(change) for change in rest if not change.needs],
             "notes": list(item.plan.notes),
         }
-        diffs += diff(item.subsystem.name, made)
+        diffs += diff(item.subsystem.name, (*made, *needs))
     units = restarts(facts, planned, all_passes=check)
     reasons = [*facts.pending_reboot, *(change.reboot for item in planned for change in item.plan.changes if change.reboot)]
     return {

@@ -22,6 +22,7 @@ SOURCES = (
     "converge.py",
     "desired.py",
     "distributions.py",
+    "document.py",
     "explain.py",
     "facts/__init__.py",
     "facts/dpkg.py",

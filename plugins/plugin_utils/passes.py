@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several passes of the node program as one result."""
+
+from __future__ import annotations
+
+import typing as t
+
+Result = dict[str, t.Any]
+
+
+def merge(passes: t.Sequence[Result]) -> Result:
+    """The union of what every pass changed, in order; needs and notes as the last pass leaves them.
+
+    What a pass needed (a package) counts as changed, since a later pass saw it fulfilled: a real run then
+    reports the same changes that check mode predicted.
+    """
+    last = passes[-1]
+    sections: dict[str, t.Any] = {}
+    for number, one in enumerate(passes):
+        for name, part in one["subsystems"].items():
+            section = sections.setdefault(name, {"changed": False, "changes": [], "notes": []})
+            fulfilled = part["needs"] if number < len(passes) - 1 else []
+            section["changes"] += [change for change in (*part["changes"], *fulfilled) if change not in section["changes"]]
+            section["changed"] = bool(section["changes"])
+            section["notes"] = part["notes"]
+    restarts = list(dict.fromkeys(unit for one in passes for unit in one["restarts"]))
+    return {
+        "changed": bool(restarts) or any(section["changed"] for section in sections.values()),
+        "subsystems": sections,
+        "diff": _unique([entry for one in passes for entry in one["diff"]]),
+        "restarts": restarts,
+        "needs": last["needs"],
+    }
+
+
+def _unique(entries: list[dict[str, str]]) -> list[dict[str, str]]:
+    kept: list[dict[str, str]] = []
+    for entry in entries:
+        if entry not in kept:
+            kept.append(entry)
+    return kept
