@@ -1,0 +1,167 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The VNet: network namespaces and veth pairs around a router that does what Azure's fabric does.
+
+Every NIC reaches only the router. It answers all ARP, delivers a secondary address to the NIC that owns it,
+and drops what Azure drops: a source that is no ipConfiguration of that NIC, a foreign MAC, one cluster's
+traffic to another, and traffic to the internet from a secondary address.
+The functions that end in ``_lines`` and ``ruleset`` are pure.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from . import namespace
+from .fleet import Fleet, Instance
+from .paths import Paths
+
+ROUTER = "fabric"
+# The MAC that Azure's fabric answers ARP with, as every Azure VM's neighbour table shows.
+ROUTER_MAC = "12:34:56:78:9a:bc"
+MTU = 1500
+METADATA_ADDRESS = "169.254.169.254"
+METADATA_LINK = "imds"
+# Places beside the nodes: namespace, address with prefix, router's address there.
+HUB = ("hub", "10.0.0.4/24", "10.0.0.1")
+STORAGE = ("storage", "10.0.1.4/24", "10.0.1.1")
+INTERNET = ("internet", "203.0.113.10/24", "203.0.113.1")
+# Addresses that nodes are seen by on the internet: documentation range TEST-NET-2 (RFC 5737).
+OUTBOUND = ipaddress.IPv4Network("198.51.100.0/24")
+
+
+def nodes(fleet: Fleet) -> list[Instance]:
+    """The instances that are there as systems; stubs live in ARM alone."""
+    return [item for item in fleet.instances if fleet.scale_set(item.scale_set).kind != "stub"]
+
+
+def port(number: int) -> str:
+    """The router's end of a node's cable."""
+    return f"nic{number}"
+
+
+def link_lines(fleet: Fleet) -> list[str]:
+    """``ip -batch`` lines for the router's namespace: cables to every place and node, addresses, routes."""
+    lines = [f"link add {METADATA_LINK} type veth peer name {METADATA_LINK}p", f"address add {METADATA_ADDRESS}/32 dev {METADATA_LINK}", f"link set {METADATA_LINK} up"]
+    for name, address, router in (HUB, STORAGE, INTERNET):
+        lines += _cable(name, name)
+        lines += [f"address add {router}/{address.partition('/')[2]} dev {name}"]
+    for number, instance in enumerate(nodes(fleet)):
+        lines += _cable(port(number), instance.computer_name, mac=instance.mac)
+        lines += [f"neigh replace {instance.primary_address} lladdr {instance.mac} dev {port(number)} nud permanent"]
+        lines += [f"route add {instance.primary_address}/32 dev {port(number)}"]
+        # The fabric delivers by NIC and never asks the VM for a secondary address.
+        lines += [f"route add {address}/32 via {instance.primary_address} dev {port(number)} onlink" for address in instance.secondary_addresses]
+    # Whatever is asked for by ARP has a route and so is answered by the router itself.
+    return [*lines, f"route add default via {INTERNET[1].partition('/')[0]}"]
+
+
+def _cable(end: str, network: str, *, mac: str = "") -> list[str]:
+    own = f" address {mac}" if mac else ""
+    return [
+        f"link add {end} address {ROUTER_MAC} mtu {MTU} type veth peer name eth0{own} mtu {MTU} netns {network}",
+        f"link set {end} up",
+    ]
+
+
+def place_lines(address: str, router: str) -> list[str]:
+    """``ip -batch`` lines inside a node or place, as DHCP would set it up."""
+    return ["link set lo up", "link set eth0 up", f"address add {address} dev eth0", f"route add default via {router} dev eth0"]
+
+
+def node_lines(fleet: Fleet, instance: Instance) -> list[str]:
+    prefix = fleet.subnet_of(fleet.scale_set(instance.scale_set)).prefix
+    return place_lines(f"{instance.primary_address}/{prefix.prefixlen}", str(prefix.network_address + 1))
+
+
+def sysctls(ports: t.Iterable[str]) -> dict[str, str]:
+    """Kernel settings of the router's namespace."""
+    settings = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0", "net.ipv4.conf.default.rp_filter": "0"}
+    for name in ports:
+        settings |= {
+            f"net.ipv4.conf.{name}.rp_filter": "0",
+            f"net.ipv4.conf.{name}.proxy_arp": "1",
+            # Answers for addresses that lie behind the very port that asks, too.
+            f"net.ipv4.conf.{name}.proxy_arp_pvlan": "1",
+            f"net.ipv4.conf.{name}.send_redirects": "0",
+            # Else the first packet to a new address waits most of a second.
+            f"net.ipv4.neigh.{name}.proxy_delay": "0",
+        }
+    return settings
+
+
+def ruleset(fleet: Fleet) -> str:
+    """The nft ruleset of the router."""
+    cabled = list(enumerate(nodes(fleet)))
+    allowed = [f'"{port(number)}" . {item.mac} . {address}' for number, item in cabled for address in item.addresses]
+    ports = [f'"{port(number)}"' for number, _ in cabled]
+    outbound = [f"{item.primary_address} : {OUTBOUND.network_address + 1 + number % (OUTBOUND.num_addresses - 2)}" for number, item in cabled]
+    primaries = [item.primary_address for _, item in cabled]
+    clusters = [str(vnet.address_space) for vnet in fleet.description.vnets]
+    same = [f"{space} . {space}" for space in clusters]
+    return f"""
+table ip fabric {{
+  set ports {{ type ifname; elements = {{ {_elements(ports, '"none"')} }} }}
+  set configurations {{ type ifname . ether_addr . ipv4_addr; elements = {{ {_elements(allowed, '"none" . 00:00:00:00:00:00 . 0.0.0.0')} }} }}
+  set primaries {{ type ipv4_addr; elements = {{ {_elements(primaries, "0.0.0.0")} }} }}
+  set clusters {{ type ipv4_addr; flags interval; elements = {{ {_elements(clusters, "0.0.0.0")} }} }}
+  set same_vnet {{ type ipv4_addr . ipv4_addr; flags interval; elements = {{ {_elements(same, "0.0.0.0 . 0.0.0.0")} }} }}
+  map outbound {{ type ipv4_addr : ipv4_addr; elements = {{ {_elements(outbound, "0.0.0.0 : 0.0.0.0")} }} }}
+
+  chain source {{
+    type filter hook prerouting priority raw; policy accept;
+    iifname @ports iifname . ether saddr . ip saddr != @configurations counter drop
+  }}
+  chain local {{
+    type filter hook input priority filter; policy drop;
+    ip daddr {METADATA_ADDRESS} tcp dport 80 ip saddr @primaries accept
+    ip protocol icmp accept
+    counter drop
+  }}
+  chain forward {{
+    type filter hook forward priority filter; policy drop;
+    ct state established,related accept
+    ip saddr . ip daddr @same_vnet accept
+    iifname "{HUB[0]}" ip daddr @clusters accept
+    ip saddr @clusters oifname "{HUB[0]}" accept
+    oifname "{STORAGE[0]}" accept
+    ip saddr @primaries oifname "{INTERNET[0]}" ip daddr != {{ 10.0.0.0/8, 169.254.0.0/16 }} accept
+    iifname {{ "{HUB[0]}", "{STORAGE[0]}" }} oifname "{INTERNET[0]}" accept
+    counter drop
+  }}
+  chain outbound_address {{
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname "{INTERNET[0]}" snat to ip saddr map @outbound
+  }}
+}}
+"""
+
+
+def _elements(values: list[str], otherwise: str) -> str:
+    return ", ".join(values or [otherwise])
+
+
+def build(paths: Paths, fleet: Fleet) -> None:
+    """Make the namespaces and wire them."""
+    places = [HUB, STORAGE, INTERNET]
+    instances = nodes(fleet)
+    for network in (ROUTER, *(name for name, _, _ in places), *(item.computer_name for item in instances)):
+        namespace.inside(paths, ["ip", "netns", "add", network])
+    _batch(paths, ROUTER, ["link set lo up", *link_lines(fleet)])
+    for name, address, router in places:
+        _batch(paths, name, place_lines(address, router))
+    for instance in instances:
+        _batch(paths, instance.computer_name, node_lines(fleet, instance))
+    ports = [*(name for name, _, _ in places), *(port(number) for number in range(len(instances)))]
+    settings = [f"{key}={value}" for key, value in sysctls(ports).items()]
+    namespace.inside(paths, ["sysctl", "-q", "-w", *settings], network=ROUTER)
+    namespace.inside(paths, ["nft", "-f", "-"], network=ROUTER, stdin=ruleset(fleet))
+    # Answers to the nodes' outbound addresses find their way back.
+    _batch(paths, INTERNET[0], [f"route add {OUTBOUND} via {INTERNET[2]} dev eth0"])
+
+
+def _batch(paths: Paths, network: str, lines: list[str]) -> None:
+    namespace.inside(paths, ["ip", "-batch", "-"], network=network, stdin="\n".join(lines) + "\n")
+
