@@ -8,7 +8,6 @@ Removing it removes all of them, after any crash.
 
 from __future__ import annotations
 
-import os
 import pathlib
 import subprocess
 import typing as t
@@ -36,13 +35,19 @@ def create(paths: Paths) -> None:
 
 def exists(paths: Paths) -> bool:
     """Whether the namespace is there: its file is then a mount point of its own."""
-    return os.path.ismount(paths.mount_namespace)
+    return mounted(paths.mount_namespace)
+
+
+def mounted(place: pathlib.Path) -> bool:
+    """Whether something is mounted exactly here; os.path.ismount does not see a bind mount within one file system."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as lines:
+        return any(line.split()[4] == str(place) for line in lines)
 
 
 def remove(paths: Paths) -> None:
     """Let go of the namespace; the kernel takes mounts and network namespaces with the last process in it."""
     for place in (paths.mount_namespace, paths.mount_namespace.parent):
-        while os.path.ismount(place):
+        while mounted(place):
             _machine(["umount", str(place)])
 
 

@@ -50,10 +50,13 @@ def run_argv(paths: Paths, instance: Instance) -> list[str]:
         f"--network=ns:/run/netns/{instance.computer_name}",
         # systemctl reboot ends the container; podman starts it again on the same file system.
         "--restart=always",
+        # The pids controller may belong to the machine's version 1 tree; a limit would then not start at all.
+        "--pids-limit=-1",
         *(f"--ulimit={limit}" for limit in ULIMITS),
         f"--volume={folder / 'pci'}:/sys/bus/pci/devices:ro",
         "--no-hosts",
-        f"--rootfs={folder / 'root'}",
+        "--rootfs",
+        str(folder / "root"),
         "/usr/local/sbin/lab-init",
     )
 
@@ -70,6 +73,8 @@ def prepare(paths: Paths, fleet: Fleet, instance: Instance, lower: pathlib.Path)
     # The overlay is mounted inside the lab's namespace only, so its files are written through upper before a node starts.
     upper = folder / "upper"
     _write(upper / "etc" / "hostname", instance.computer_name + "\n", mode=0o644)
+    # Azure's DNS knows every VM by its name; sudo waits for that answer.
+    _write(upper / "etc" / "hosts", f"127.0.0.1 localhost\n127.0.1.1 {instance.computer_name}\n", mode=0o644)
     authorized = upper / "home" / ADMIN_USER / ".ssh" / "authorized_keys"
     namespace.inside(paths, ["install", "-D", "-m", "0600", "/dev/stdin", str(folder / "root" / authorized.relative_to(upper))], stdin=fleet.public_key + "\n")
     namespace.inside(paths, ["chroot", str(folder / "root"), "chown", "-R", f"{ADMIN_USER}:{ADMIN_USER}", f"/home/{ADMIN_USER}/.ssh"])
