@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NICs and their ipConfigurations."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..fleet import Fleet, Instance
+from . import names
+
+Document = dict[str, t.Any]
+
+
+def render(fleet: Fleet, item: Instance) -> Document:
+    """One NIC with every private address. Of a Uniform set it has no type and no location, as in Azure."""
+    resource = names.interface(fleet, item)
+    document: Document = {
+        "name": resource.rpartition("/")[2],
+        "id": resource,
+        "properties": {
+            "provisioningState": "Succeeded",
+            "resourceGuid": item.vm_id,
+            "ipConfigurations": [ip_configuration(fleet, item, number) for number in range(len(item.addresses))],
+            "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
+            "macAddress": item.mac.replace(":", "-").upper(),
+            "enableAcceleratedNetworking": True,
+            "enableIPForwarding": True,
+            "primary": True,
+            "virtualMachine": {"id": names.instance(fleet, item)},
+        },
+    }
+    if not names.is_uniform(fleet, item):
+        document |= {"type": "Microsoft.Network/networkInterfaces", "location": fleet.description.location}
+    return document
+
+
+def ip_configuration(fleet: Fleet, item: Instance, number: int) -> Document:
+    """One ipConfiguration, by its place on the NIC."""
+    scale_set = fleet.scale_set(item.scale_set)
+    name = names.ip_configuration(number)
+    return {
+        "name": name,
+        "id": f"{names.interface(fleet, item)}/ipConfigurations/{name}",
+        "properties": {
+            "provisioningState": "Succeeded",
+            "privateIPAddress": item.addresses[number],
+            "privateIPAllocationMethod": "Dynamic",
+            "privateIPAddressVersion": "IPv4",
+            "subnet": {"id": names.subnet(fleet, scale_set.vnet, scale_set.subnet)},
+            "primary": number == 0,
+        },
+    }

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All of a lab's Azure over one fleet, ready to be served."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import ssl
+
+from aiohttp import web
+
+from ..fleet import Fleet
+from .arm import Arm
+from .certificates import write_authority
+from .imds import Imds
+from .login import Principal
+from .tokens import Tokens
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Service:
+    """The applications, and what clients need: ``environment`` holds secrets and belongs into a private file."""
+
+    arm: web.Application
+    imds: web.Application
+    ssl_context: ssl.SSLContext
+    principal: Principal
+    tokens: Tokens
+    environment: dict[str, str]
+
+    @classmethod
+    def create(cls, fleet: Fleet, *, base_url: str, directory: pathlib.Path) -> Service:
+        """``directory`` gets the certificate authority (``ca.pem``) and the server's key."""
+        principal = Principal(tenant=fleet.description.tenant)
+        tokens = Tokens()
+        ssl_context = write_authority(directory)
+        return cls(
+            arm=Arm(fleet, tokens, base_url=base_url).application(principal),
+            imds=Imds(fleet, tokens).application(),
+            ssl_context=ssl_context,
+            principal=principal,
+            tokens=tokens,
+            environment=environment(fleet, principal, base_url, directory / "ca.pem"),
+        )
+
+
+def environment(fleet: Fleet, principal: Principal, base_url: str, authority: pathlib.Path) -> dict[str, str]:
+    """The variables by which azure-identity and the inventory reach this Azure and no other."""
+    return {
+        "AZURE_TENANT_ID": principal.tenant,
+        "AZURE_CLIENT_ID": principal.client_id,
+        "AZURE_CLIENT_SECRET": principal.secret,
+        "AZURE_SUBSCRIPTION_ID": fleet.description.subscription,
+        "AZURE_AUTHORITY_HOST": base_url,
+        "GPUFLEET_ARM_ENDPOINT": base_url,
+        "GPUFLEET_CA_FILE": str(authority),
+        "GPUFLEET_AZURE_AUTH": "environment",
+    }
