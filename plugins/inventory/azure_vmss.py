@@ -210,7 +210,6 @@ import json
 import pathlib
 import typing as t
 
-from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import clouds, env_file, fleet, hosts, listing
@@ -251,7 +250,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _options_of(self, config: t.Mapping[str, t.Any], path: str) -> dict[str, t.Any]:
         """Every option of this plugin: from the file, else from env_file, else from the environment, else its default."""
-        definitions = constants.config.get_configuration_definitions("inventory", self.ansible_name)
+        definitions = self.option_definitions
         name = self._templated(self.get_option("env_file"))
         variables = env_file.read(env_file.find(name, beside=pathlib.Path(path).absolute().parent)) if name else {}
         options: dict[str, t.Any] = {}
