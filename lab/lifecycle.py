@@ -61,7 +61,8 @@ def _start_daemon(paths: Paths, file: pathlib.Path) -> None:
     log = paths.access / "daemon.log"
     argv = namespace.entered(paths, [sys.executable, "-m", "lab.daemon", "--prefix", paths.prefix, "--description", str(file.resolve())])
     with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
-        process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        # Entering a mount namespace starts at its root, so the package is found by path, not by folder.
+        process = subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
     deadline = time.monotonic() + DAEMON_LIMIT_SECONDS
     while not answer.exists():
         if process.poll() is not None or time.monotonic() > deadline:
