@@ -117,7 +117,7 @@ class ActionModule(ActionBase):
         return result
 
     def _fail(self, result: dict[str, t.Any], state: document.Document, variables: dict[str, t.Any], earlier: list[passes.Result]) -> t.NoReturn:
-        message = str(result.get("msg") or result.get("module_stderr") or "the node program gave no answer")
+        message = str(result.get("msg") or result.get("module_stderr") or result.get("exception") or "the node program gave no answer")
         done = [change for one in earlier for name, part in one["subsystems"].items() for change in (f"{name}: {text}" for text in part["changes"])]
         done += result.get("done") or []
         if done:

@@ -73,19 +73,23 @@ subsystems:
       notes: []
 restarts:
   description: Units that were restarted, or would be.
-  returned: always
+  returned: when there are any
   type: list
   elements: str
 needs:
   description: What a plan still needs from outside. C(packages) to be installed, and the reasons for a C(reboot).
-  returned: always
+  returned: when there is anything
   type: dict
-  sample: {"packages": [], "reboot": []}
+  sample: {"reboot": ["options of the loaded module nvidia changed (/etc/modprobe.d/gpufleet-custom-nvidia.conf)"]}
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node import converge, document
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node import (
+    cli,  # noqa: F401 - Ansible sends what is imported, and the program installs itself with its command line
+    converge,
+    document,
+)
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.spec import NodeError
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.system import System
 

@@ -26,13 +26,18 @@ def merge(passes: t.Sequence[Result]) -> Result:
             section["changed"] = bool(section["changes"])
             section["notes"] = part["notes"]
     restarts = list(dict.fromkeys(unit for one in passes for unit in one["restarts"]))
-    return {
+    result = {
         "changed": bool(restarts) or any(section["changed"] for section in sections.values()),
         "subsystems": sections,
         "diff": _unique([entry for one in passes for entry in one["diff"]]),
         "restarts": restarts,
-        "needs": last["needs"],
+        "needs": {kind: needed for kind, needed in last["needs"].items() if needed},
     }
+    # People read this: what is empty is left out.
+    for section in sections.values():
+        if not section["notes"]:
+            del section["notes"]
+    return {key: value for key, value in result.items() if value or key == "changed"}
 
 
 def _unique(entries: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -40,6 +40,8 @@ SOURCES = (
     "spec.py",
     "subsystem.py",
     "subsystems/__init__.py",
+    "subsystems/alias_network.py",
+    "subsystems/custom.py",
     "subsystems/node_program.py",
     "subsystems/traffic_accounting.py",
     "system.py",

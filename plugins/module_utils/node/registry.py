@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from .spec import NodeError, nearest
 from .subsystem import Subsystem
-from .subsystems import node_program, traffic_accounting
+from .subsystems import alias_network, custom, node_program, traffic_accounting
 
 SUBSYSTEMS: tuple[Subsystem, ...] = (
     node_program.SUBSYSTEM,
+    custom.SUBSYSTEM,
+    alias_network.SUBSYSTEM,
     traffic_accounting.SUBSYSTEM,
 )
 
