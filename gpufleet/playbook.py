@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import sys
 import time
 import typing as t
 
@@ -38,6 +39,8 @@ def run(playbook: str, *, directory: pathlib.Path, environment: dict[str, str], 
     directory.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, dict[str, t.Any]]] = {}
     started = time.monotonic()
+    # Ansible's commands are those beside this interpreter, whatever the shell would find.
+    path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     def note(event: dict[str, t.Any]) -> bool:
         data = event.get("event_data", {})
@@ -51,7 +54,7 @@ def run(playbook: str, *, directory: pathlib.Path, environment: dict[str, str], 
         project_dir=str(ROOT),
         playbook=str(ROOT / "playbooks" / playbook),
         inventory=str(ROOT / "inventory" / "lab"),
-        envvars={**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PATH": os.environ["PATH"]},
+        envvars={**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PATH": path},
         cmdline=arguments or None,
         event_handler=note,
         rotate_artifacts=5,

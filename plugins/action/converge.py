@@ -19,8 +19,6 @@ from ansible_collections.gpufleet.vmss.plugins.plugin_utils import passes, tags,
 # A package pass, a reboot pass, and one of each that these bring; more would be a plan that never settles.
 PASSES = 4
 APT_LOCK_LIMIT_SECONDS = 600
-# Package lists older than this are fetched again before an install.
-APT_CACHE_VALID_SECONDS = 3600
 REBOOT_LIMIT_SECONDS = 1800
 ARGUMENTS = frozenset({"subsystems", "config", "failure_directory"})
 FAILURES = "~/.ansible/gpufleet/failures"
@@ -143,15 +141,11 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"after {PASSES} passes {what}; look at the node, then run again")
 
     def _install(self, packages: list[str], variables: dict[str, t.Any]) -> None:
-        arguments = {
-            "name": packages,
-            "state": "present",
-            "install_recommends": False,
-            "update_cache": True,
-            "cache_valid_time": APT_CACHE_VALID_SECONDS,
-            "lock_timeout": APT_LOCK_LIMIT_SECONDS,
-        }
+        """Install, and fetch package lists only if the ones that are there do not do: a mirror serves thousands of nodes."""
+        arguments = {"name": packages, "state": "present", "install_recommends": False, "lock_timeout": APT_LOCK_LIMIT_SECONDS}
         result = self._execute_module(module_name="ansible.builtin.apt", module_args=arguments, task_vars=variables)
+        if result.get("failed"):
+            result = self._execute_module(module_name="ansible.builtin.apt", module_args={**arguments, "update_cache": True}, task_vars=variables)
         if result.get("failed"):
             raise AnsibleActionFail(f"packages {', '.join(packages)} could not be installed: {result.get('msg')}; check the node's package sources")
 
