@@ -51,7 +51,7 @@ async def serve(paths: Paths, built: fleet.Fleet) -> None:
     imds = socket_in(fabric.ROUTER, (fabric.METADATA_ADDRESS, 80))
     internet = socket_in(fabric.INTERNET[0], (fabric.INTERNET[1].partition("/")[0], 80))
     base_url = f"https://127.0.0.1:{arm.getsockname()[1]}"
-    azure = service.Service.create(built, base_url=base_url, directory=paths.access)
+    azure = service.Service.create(built, base_url=base_url, directory=paths.access, ssh_config=paths.access / "ssh_config")
     runners = [
         await _site(azure.arm, arm, ssl_context=azure.ssl_context),
         await _site(azure.imds, imds),

@@ -31,7 +31,7 @@ class Service:
     environment: dict[str, str]
 
     @classmethod
-    def create(cls, fleet: Fleet, *, base_url: str, directory: pathlib.Path) -> Service:
+    def create(cls, fleet: Fleet, *, base_url: str, directory: pathlib.Path, ssh_config: pathlib.Path | None = None) -> Service:
         """``directory`` gets the certificate authority (``ca.pem``) and the server's key."""
         principal = Principal(tenant=fleet.description.tenant)
         tokens = Tokens()
@@ -42,11 +42,11 @@ class Service:
             ssl_context=ssl_context,
             principal=principal,
             tokens=tokens,
-            environment=environment(fleet, principal, base_url, directory / "ca.pem"),
+            environment=environment(fleet, principal, base_url, directory / "ca.pem", ssh_config),
         )
 
 
-def environment(fleet: Fleet, principal: Principal, base_url: str, authority: pathlib.Path) -> dict[str, str]:
+def environment(fleet: Fleet, principal: Principal, base_url: str, authority: pathlib.Path, ssh_config: pathlib.Path | None) -> dict[str, str]:
     """The variables by which azure-identity and the inventory reach this Azure and no other."""
     return {
         "AZURE_TENANT_ID": principal.tenant,
@@ -57,4 +57,5 @@ def environment(fleet: Fleet, principal: Principal, base_url: str, authority: pa
         "GPUFLEET_ARM_ENDPOINT": base_url,
         "GPUFLEET_CA_FILE": str(authority),
         "GPUFLEET_AZURE_AUTH": "environment",
+        **({"GPUFLEET_SSH_CONFIG": str(ssh_config)} if ssh_config else {}),
     }

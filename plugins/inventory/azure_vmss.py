@@ -172,6 +172,13 @@ options:
     env:
       - name: GPUFLEET_CA_FILE
       - name: REQUESTS_CA_BUNDLE
+  ssh_config:
+    description:
+      - An ssh configuration file for all hosts, for example one that names a bastion. Becomes C(ansible_ssh_common_args) of the group C(all).
+      - An absolute path, or one relative to the folder of this configuration file or to a folder above it.
+    type: str
+    env:
+      - name: GPUFLEET_SSH_CONFIG
   parallel:
     description: How many calls may be under way at once.
     type: int
@@ -208,9 +215,11 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import shlex
 import typing as t
 
 from ansible.errors import AnsibleError, AnsibleParserError
+from ansible.template import trust_as_template
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import clouds, env_file, fleet, hosts, listing
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.client import Client
@@ -266,6 +275,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise AzureError(f"states: {', '.join(unknown)} is not a state; known: {', '.join(hosts.STATES)}")
         if options["parallel"] < 1:
             raise AzureError(f"parallel: {options['parallel']} is not a number of calls; at least 1 (default {listing.PARALLEL})")
+        if options["ssh_config"]:
+            options["ssh_config"] = str(env_file.find(options["ssh_config"], beside=pathlib.Path(path).absolute().parent, option="ssh_config"))
         if not options["subscription_ids"]:
             raise AzureError("no subscription is named; set subscription_ids, or AZURE_SUBSCRIPTION_ID in the environment or env_file")
         return options
@@ -318,6 +329,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         known = [(instance, hosts.variables(instance), hosts.expression_variables(instance)) for instance in kept]
         named = [(self._name(options["hostname"], variables, extra), instance, variables, extra) for instance, variables, extra in known]
         hosts.check_names((name, instance) for name, instance, _variables, _extra in named)
+        if options["ssh_config"]:
+            inventory.set_variable("all", "ansible_ssh_common_args", _marked(f"-F {shlex.quote(options['ssh_config'])}"))
         for name, instance, variables, extra in sorted(named, key=lambda entry: entry[0]):
             self._add(inventory, name, instance, variables, extra, options)
 
@@ -340,7 +353,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     ) -> None:
         inventory.add_host(name)
         for variable, value in variables.items():
-            inventory.set_variable(name, variable, value)
+            inventory.set_variable(name, variable, _marked(value))
         for group in hosts.groups(instance):
             inventory.add_group(group)
             inventory.add_child(group, name)
@@ -356,6 +369,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
 _LOGIN_FIELDS = tuple(field.name for field in dataclasses.fields(Login) if field.name != "source")
 _INSTANCE_FIELDS = tuple(field.name for field in dataclasses.fields(fleet.Instance))
+
+
+def _marked(value: t.Any) -> t.Any:
+    """Text that no template engine would touch, marked as such.
+
+    Unmarked text is written as a mapping of its own by ``ansible-inventory --list``, which doubles the output and which
+    other readers of it (testinfra) do not understand. Text with a template's brackets stays unmarked, and so stays text.
+    """
+    return trust_as_template(value) if isinstance(value, str) and "{" not in value else value
 
 
 def _typed(text: str, kind: str) -> t.Any:

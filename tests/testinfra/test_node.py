@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the gpufleet maintainers
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a finished node looks like, asked from outside and without any code of the roles."""
+"""What a finished node looks like, asked from outside and without any code of the roles.
+
+Commands run as the inventory says (ansible_become).
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,8 @@ FOUR_RULES = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _as_root(host: t.Any) -> t.Iterator[None]:
-    with host.sudo():
-        yield
-
-
 def expand(compact: str) -> list[str]:
-    """"10.1.0.5-10.1.0.7,10.1.0.9" as a list; the inventory's compact form, read here on its own."""
+    """The inventory's compact form, "10.1.0.5-10.1.0.7,10.1.0.9", as a list; read here without the project's own code."""
     addresses = []
     for part in filter(None, (piece.strip() for piece in compact.split(","))):
         first, _, last = part.partition("-")

@@ -14,7 +14,7 @@ from .errors import AzureError
 ROOT_MARKS = ("galaxy.yml", "ansible.cfg", ".git")
 
 
-def find(name: str, *, beside: pathlib.Path) -> pathlib.Path:
+def find(name: str, *, beside: pathlib.Path, option: str = "env_file") -> pathlib.Path:
     """The file that ``name`` means: absolute, or relative to the folder ``beside`` or one above it up to the project's root.
 
     Raises AzureError where there is none.
@@ -32,8 +32,8 @@ def find(name: str, *, beside: pathlib.Path) -> pathlib.Path:
         if candidate.is_file():
             return candidate
     raise AzureError(
-        f"env_file {name} does not exist (last place looked at: {candidates[-1]}); "
-        "a lab writes it when it starts (`gpufleet lab up`): start that lab, name another one in GPUFLEET_LAB, or correct env_file"
+        f"{option} {name} does not exist (last place looked at: {candidates[-1]}); "
+        f"a lab writes it when it starts (`gpufleet lab up`): start that lab, name another one in GPUFLEET_LAB, or correct {option}"
     )
 
 
