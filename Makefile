@@ -1,15 +1,87 @@
-# Every entry point; `make help` lists them.
-PYTHON ?= python3
+# Every entry point of the project; `make help` lists them.
 
-.PHONY: test check unit
-test: check ## all suites
+PYTHON ?= $(shell scripts/find-python)
+# The controller's other Python: its ansible-core is another one, so the unit tests run there too.
+OTHER_PYTHON ?= 3.13
+BIN = .venv/bin
+PREPARE = .venv/.stamp
+SUITE = scripts/suite
+export PYTHONDONTWRITEBYTECODE = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-check: unit ## what needs neither root nor lab
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-down test test-slow check lint types unit unit-other unit-node docs-lint drift sanity integration molecule bench bench-converge docs generate lock clean
 
-unit: .venv/.stamp
-	.venv/bin/python -m pytest -q tests/unit
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
-.venv/.stamp: pyproject.toml
-	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet -e . --group dev
-	touch $@
+demo: $(PREPARE) ## a fleet in a local Azure, converged, verified; needs root
+	@$(BIN)/gpufleet demo
+
+demo-down: $(PREPARE) ## remove what the demo made
+	@$(BIN)/gpufleet lab down --prefix demo
+
+test: check sanity integration molecule ## all suites; without root, those that need none
+	@echo "== all suites passed"
+
+test-slow: test ## the slow suites; none yet beyond the others
+
+check: lint types unit unit-other unit-node docs-lint drift ## what needs neither root nor a lab
+
+lint: $(PREPARE) ## style
+	@$(SUITE) ruff sh -c '$(BIN)/ruff format --check . && $(BIN)/ruff check .'
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(SUITE) ansible-lint $(BIN)/ansible-lint --quiet
+	@$(SUITE) yamllint $(BIN)/yamllint --strict .
+
+types: $(PREPARE) ## mypy, strict
+	@$(SUITE) mypy $(BIN)/mypy
+
+unit: $(PREPARE) ## unit tests
+	@$(SUITE) unit $(BIN)/python -m pytest -q tests/unit
+
+unit-other: $(PREPARE) ## unit tests under the controller's other Python, where there is one
+	@scripts/other-python $(OTHER_PYTHON) requirements-dev.lock tests/unit
+
+unit-node: $(PREPARE) ## tests of the node program under Python 3.10, where there is one
+	@scripts/other-python 3.10 requirements-node.lock tests/unit/plugins/module_utils/node
+
+docs-lint: $(PREPARE) ## documentation of plugins, changelog
+	@$(SUITE) docs env ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/collections PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/antsibull-docs lint-collection-docs --plugin-docs .
+	@$(SUITE) changelog $(BIN)/antsibull-changelog lint
+
+drift: $(PREPARE) ## generated role files are those of the SPECs
+	@$(SUITE) generated-files $(BIN)/python scripts/generate-roles --check
+
+sanity: $(PREPARE) ## ansible-test sanity, build, install
+	@$(SUITE) sanity scripts/sanity
+
+integration: $(PREPARE) ## tests on a lab; need root
+	@$(SUITE) integration $(BIN)/python -m pytest -q -rs tests/integration
+
+molecule: $(PREPARE) ## the whole site on a lab by molecule; needs root
+	@$(SUITE) molecule scripts/molecule test
+
+bench: bench-converge ## all benchmarks
+
+bench-converge: $(PREPARE) ## cost of a converge against the same settings as tasks; needs root
+	@$(BIN)/python tests/bench/converge.py
+
+docs: $(PREPARE) ## plugin pages in build/docs
+	@mkdir -p -m 700 build/docs
+	@ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/collections PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/antsibull-docs collection --use-current --dest-dir build/docs gpufleet.vmss
+
+generate: $(PREPARE) ## write the role files from the SPECs
+	@$(BIN)/python scripts/generate-roles
+
+lock: $(PREPARE) ## renew the locked versions
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.10 --group node -o requirements-node.lock
+
+clean: ## remove virtual environments and what was built; take labs down first
+	rm -rf .venv .venv-* build
+
+$(PREPARE): requirements-dev.lock pyproject.toml scripts/system-packages lab/system-packages.txt
+	@$(SUITE) system-packages scripts/system-packages
+	@$(SUITE) virtual-environment scripts/virtual-environment .venv "$${PYTHON:-$$(scripts/find-python)}"
+	@touch $@

@@ -9,51 +9,64 @@ import typing as t
 
 from . import rules
 from .facts.read import PENDING
-from .plan import Change
+from .plan import Change, Kind
 from .spec import NodeError
 from .system import System
 
 
 def apply(system: System, change: Change) -> None:
     """Carry out one change. Raises NodeError with the tool's own words when it cannot be done."""
-    if change.kind == "file":
-        if change.after is None:
-            system.remove(change.target)
-        else:
-            content = change.after.encode() if change.content is None else change.content
-            system.write(change.target, content, mode=change.mode or 0o644)
-    elif change.kind == "directory":
-        system.directory(change.target, mode=change.mode or 0o755)
-    elif change.kind == "link":
-        system.link(change.target, change.after or "")
-    elif change.kind == "sysctl":
-        _set_sysctl(system, change)
-    elif change.kind == "rules":
-        _run(system, ["iptables-restore", "--noflush", "-w", "60"], stdin=rules.restore_input(change.target, change.lines))
-    elif change.kind == "reload":
-        _run(system, ["systemctl", "daemon-reload"])
-    elif change.kind == "unit":
-        for verb in (change.after or "").split(", "):
-            _run(system, ["systemctl", verb, change.target])
-    elif change.kind == "restart":
-        _run(system, ["systemctl", "restart", change.target])
-    else:
+    if change.kind not in _HOW:
         raise NodeError(f"a change of kind {change.kind} is not carried out on the node itself")
+    _HOW[change.kind](system, change)
 
 
-def remember(system: System, restarts: t.Iterable[str], reboot: t.Iterable[str]) -> None:
+def _file(system: System, change: Change) -> None:
+    if change.after is None:
+        system.remove(change.target)
+        return
+    content = change.after.encode() if change.content is None else change.content
+    system.write(change.target, content, mode=0o644 if change.mode is None else change.mode)
+
+
+def _directory(system: System, change: Change) -> None:
+    system.directory(change.target, mode=0o755 if change.mode is None else change.mode)
+
+
+def _link(system: System, change: Change) -> None:
+    system.link(change.target, change.after or "")
+
+
+def _rules(system: System, change: Change) -> None:
+    _run(system, ["iptables-restore", "--noflush", "-w", "60"], stdin=rules.restore_input(change.target, change.lines))
+
+
+def _unit(system: System, change: Change) -> None:
+    for verb in (change.after or "").split(", "):
+        _run(system, ["systemctl", verb, change.target])
+
+
+def _reload(system: System, change: Change) -> None:
+    _run(system, ["systemctl", "daemon-reload"])
+
+
+def _restart(system: System, change: Change) -> None:
+    _run(system, ["systemctl", "restart", change.target])
+
+
+def remember(system: System, restarts: t.Iterable[str], reboot: t.Iterable[str], *, reload: bool) -> None:
     """Write down what is still owed, so that a run that is killed here is finished by the next one.
 
-    The file lies under /run: a reboot settles both, and clears it.
+    The file lies under /run: a reboot settles all of it, and clears it.
     """
-    owed = {"restarts": sorted(set(restarts)), "reboot": sorted(set(reboot))}
+    owed = {"restarts": sorted(set(restarts)), "reboot": sorted(set(reboot)), "reload": reload}
     if any(owed.values()):
         system.write_json(PENDING, owed)
     else:
         system.remove(PENDING)
 
 
-def _set_sysctl(system: System, change: Change) -> None:
+def _sysctl(system: System, change: Change) -> None:
     try:
         system.set_sysctl(change.target, change.after or "")
     except OSError as error:
@@ -65,3 +78,15 @@ def _run(system: System, argv: list[str], *, stdin: str = "") -> None:
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip() or "nothing"
         raise NodeError(f"`{' '.join(argv)}` ended with status {done.returncode} and said: {said}")
+
+
+_HOW: dict[Kind, t.Callable[[System, Change], None]] = {
+    "file": _file,
+    "directory": _directory,
+    "link": _link,
+    "sysctl": _sysctl,
+    "rules": _rules,
+    "reload": _reload,
+    "unit": _unit,
+    "restart": _restart,
+}

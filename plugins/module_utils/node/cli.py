@@ -56,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
 def _converge(options: argparse.Namespace, system: System) -> int:
     for name in options.only:
         registry.subsystem(name)
+    if options.root != "/" and not options.check:
+        # Files would go below the root, but rules and units to the machine that this runs on.
+        raise NodeError(f"--root {options.root} works with --check only; converge the node itself without --root")
     result = converge.converge(converge.stored_document(system, options.only), system, check=options.check)
     result.pop("diff")
     print(json.dumps(result, indent=1))

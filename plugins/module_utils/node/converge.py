@@ -15,16 +15,15 @@ from .document import FORMAT
 from .facts import read as facts_read
 from .facts.model import Facts, Reads
 from .plan import Change, diff
-from .spec import NodeError, validate
+from .spec import NodeError, has_secrets, validate
 from .subsystem import Subsystem
 from .system import System
-
 
 STATE_DIRECTORY = "/etc/gpufleet/state.d"
 Document = t.Mapping[str, t.Any]
 
 
-class Failed(NodeError):
+class Failed(NodeError):  # noqa: N818 - the name of an end, beside a NodeError that is its reason
     """A run that did not end well: what had been done by then, and the facts for a replay."""
 
     def __init__(self, message: str, *, facts: Facts | None = None, done: t.Sequence[str] = ()) -> None:
@@ -48,12 +47,18 @@ def parse(document: Document) -> list[tuple[Subsystem, dict[str, t.Any], dict[st
     Raises NodeError for another format, an unknown subsystem or variable, or a value that cannot be used.
     """
     if document.get("format") != FORMAT:
-        raise NodeError(f"the state document has format {document.get('format')!r}, this program reads {FORMAT}; use program and document of one release")
+        raise NodeError(
+            f"the state document has format {document.get('format')!r}, this program reads {FORMAT}; use program and document of one release"
+        )
     sections = dict(document.get("subsystems", {}))
     for name in sections:
         registry.subsystem(name)
     return [
-        (subsystem, validate(subsystem.parameters, sections[subsystem.name]["parameters"], where=subsystem.name), dict(sections[subsystem.name].get("texts", {})))
+        (
+            subsystem,
+            validate(subsystem.parameters, sections[subsystem.name]["parameters"], where=subsystem.name),
+            dict(sections[subsystem.name].get("texts", {})),
+        )
         for subsystem in registry.SUBSYSTEMS
         if subsystem.name in sections
     ]
@@ -63,7 +68,9 @@ def reads(document: Document) -> Reads:
     """What the whole document needs read."""
     wanted = Reads()
     for subsystem, parameters, _ in parse(document):
-        wanted |= subsystem.reads(parameters) | Reads(files=frozenset({state_path(subsystem.name)}))
+        own = frozenset({state_path(subsystem.name)})
+        secret = own if has_secrets(subsystem.parameters, document["subsystems"][subsystem.name]["parameters"]) else frozenset()
+        wanted |= subsystem.reads(parameters) | Reads(files=own, secret_files=secret)
     return wanted
 
 
@@ -76,10 +83,32 @@ def plan_all(facts: Facts, document: Document) -> tuple[Planned, ...]:
         except NodeError as error:
             raise NodeError(f"{subsystem.name}: {error}") from error
         section = document["subsystems"][subsystem.name]
-        secret = any(parameter.secret for parameter in subsystem.parameters)
+        secret = has_secrets(subsystem.parameters, section["parameters"])
         desired = dataclasses.replace(desired, files=(*desired.files, _state_file(subsystem.name, section, secret=secret)))
-        planned.append(Planned(subsystem=subsystem, desired=desired, plan=plan(facts, desired)))
+        try:
+            planned.append(Planned(subsystem=subsystem, desired=desired, plan=plan(facts, desired)))
+        except NodeError as error:
+            raise NodeError(f"{subsystem.name}: {error}") from error
+    _one_owner(planned)
     return tuple(planned)
+
+
+def _one_owner(planned: t.Iterable[Planned]) -> None:
+    """Two wishes for one file or kernel parameter would undo each other for ever, so they are refused."""
+    files: dict[str, str] = {}
+    sysctls: dict[str, tuple[str, str]] = {}
+    for item in planned:
+        name = item.subsystem.name
+        for file in item.desired.files:
+            owner = f"{name} ({', '.join(file.variables) or 'the program itself'})"
+            if file.path in files:
+                raise NodeError(f"{file.path} is wanted by {files[file.path]} and by {owner}; leave it to one of them")
+            files[file.path] = owner
+        for sysctl in item.desired.sysctls:
+            owner = f"{name} ({sysctl.variable or 'the program itself'})"
+            other, value = sysctls.setdefault(sysctl.key, (owner, sysctl.value))
+            if value.split() != sysctl.value.split():
+                raise NodeError(f"sysctl {sysctl.key} shall be {value} by {other} and {sysctl.value} by {owner}; leave it to one of them")
 
 
 def state_path(name: str) -> str:
@@ -89,7 +118,9 @@ def state_path(name: str) -> str:
 
 def stored_document(system: System, only: t.Collection[str] = ()) -> dict[str, t.Any]:
     """The state document that lies on the node, all of it or some subsystems."""
-    found = [name.removesuffix(".json") for name in system.names(STATE_DIRECTORY) if name.endswith(".json")]
+    found = [name.removesuffix(".json") for name in system.names(STATE_DIRECTORY) if name.endswith(".json") and not name.startswith(".")]
+    if not found and not only:
+        raise NodeError(f"no state lies in {STATE_DIRECTORY}: this node has never been converged; run the playbook for it first")
     for name in only:
         if name not in found:
             raise NodeError(f"{state_path(name)} does not exist: {name} has never been converged here; run the playbook for it first")
@@ -121,7 +152,7 @@ def converge(document: Document, system: System, *, check: bool) -> dict[str, t.
 
 
 def _due(facts: Facts, planned: tuple[Planned, ...]) -> bool:
-    return bool(facts.pending_restarts) or any(applicable(item.plan) for item in planned)
+    return facts.pending_reload or bool(facts.pending_restarts) or any(applicable(item.plan) for item in planned)
 
 
 def applicable(item: Plan) -> tuple[Change, ...]:
@@ -142,18 +173,25 @@ def restarts(facts: Facts, planned: tuple[Planned, ...], *, all_passes: bool) ->
 
 def _apply_all(system: System, facts: Facts, planned: tuple[Planned, ...]) -> None:
     owed = list(restarts(facts, planned, all_passes=False))
-    reboot = (*facts.pending_reboot, *(change.reboot for item in planned for change in applicable(item.plan) if change.reboot))
-    apply.remember(system, owed, reboot)
+    changes = [change for item in planned for change in applicable(item.plan)]
+    reboot = (*facts.pending_reboot, *(change.reboot for change in changes if change.reboot))
+    reload = facts.pending_reload or any(change.kind == "reload" for change in changes)
     done: list[str] = []
     try:
+        apply.remember(system, owed, reboot, reload=reload)
+        if facts.pending_reload:
+            apply.apply(system, Change(kind="reload", target="systemd"))
+            done.append("reload systemd")
         for item in planned:
             for change in applicable(item.plan):
                 apply.apply(system, change)
                 done.append(f"{item.subsystem.name}: {change}")
+        if reload:
+            apply.remember(system, owed, reboot, reload=False)
         while owed:
             apply.apply(system, Change(kind="restart", target=owed[0]))
             done.append(f"restart {owed.pop(0)}")
-            apply.remember(system, owed, reboot)
+            apply.remember(system, owed, reboot, reload=False)
     except (NodeError, OSError) as error:
         raise Failed(str(error), facts=facts, done=done) from error
 
@@ -181,7 +219,7 @@ def result(facts: Facts, planned: tuple[Planned, ...], *, check: bool) -> dict[s
     units = restarts(facts, planned, all_passes=check)
     reasons = [*facts.pending_reboot, *(change.reboot for item in planned for change in item.plan.changes if change.reboot)]
     return {
-        "changed": bool(units) or any(section["changed"] for section in sections.values()),
+        "changed": facts.pending_reload or bool(units) or any(section["changed"] for section in sections.values()),
         "subsystems": sections,
         "diff": diffs,
         "restarts": list(units),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import posixpath
 import typing as t
 
 from . import rules
 from .facts.model import Facts, File, Rules, Unit
 from .plan import Change, Changes, rules_after
+from .spec import NodeError
 
 UNIT_DIRECTORY = "/etc/systemd/system/"
 
@@ -81,12 +83,13 @@ def plan(facts: Facts, desired: Desired) -> Plan:
     """
     sysctls, notes = _sysctls(facts, desired.sysctls)
     units = [change for unit in desired.units if (change := _unit(facts.units.get(unit.name, Unit()), unit))]
+    notes += tuple(note for unit in desired.units if (note := _fixed(facts.units.get(unit.name, Unit()), unit)))
     steps: list[Change | None] = [
         # systemctl wants the unit file to be there when it disables or stops a unit, so this comes before removals.
         *(change for change in units if _ends(change)),
         *(_package(facts, name) for name in desired.packages),
         *(_directory(facts.files.get(path), path, mode) for path, mode in desired.directories.items()),
-        *(_file(facts.files.get(wanted.path), wanted) for wanted in desired.files),
+        *(_file(_found(facts, wanted.path), wanted) for wanted in desired.files),
         *(_link(facts.files.get(path), path, target) for path, target in desired.links.items()),
         *sysctls,
         *(_rules(facts.tables.get(table, Rules()), table, wanted) for table, wanted in desired.tables.items()),
@@ -116,12 +119,24 @@ def _directory(found: File | None, path: str, mode: int) -> Change | None:
     return Change(kind="directory", target=path, before=before, after=f"directory {mode:04o}", mode=mode)
 
 
+def _found(facts: Facts, path: str) -> File | None:
+    """What stands at a path; of a leftover, which nobody could ask for by name, only the listing of its folder tells."""
+    folder, name = posixpath.split(path)
+    if path not in facts.files and name in facts.directories.get(folder, ()):
+        return File(sha256="(content not read)")
+    return facts.files.get(path)
+
+
 def _file(found: File | None, wanted: DesiredFile) -> Change | None:
-    after = wanted.text if wanted.content is None else "sha256:" + hashlib.sha256(wanted.content).hexdigest()
+    if found is not None and found.kind == "directory":
+        raise NodeError(f"{wanted.path} is a directory on the node, where a file shall be; look at what it holds, and move it away")
+    after = wanted.text if wanted.content is None else _digest(wanted.content)
     before = _content(found)
-    if before == after and (found is None or (found.kind == "file" and found.mode == wanted.mode)):
+    if found is None and after is None:
         return None
-    if before == after and found is not None:
+    if found is not None and _same(found, wanted):
+        if found.mode == wanted.mode:
+            return None
         before = f"(mode {found.mode:04o})\n{before}"
     return Change(
         kind="file",
@@ -134,6 +149,20 @@ def _file(found: File | None, wanted: DesiredFile) -> Change | None:
         reboot=wanted.reboot,
         secret=wanted.secret,
     )
+
+
+def _same(found: File, wanted: DesiredFile) -> bool:
+    """Whether the content is right; of a secret or binary file only the digest was read."""
+    if found.kind != "file":
+        return False
+    if found.text is not None and wanted.text is not None:
+        return found.text == wanted.text
+    content = wanted.text.encode() if wanted.text is not None else wanted.content
+    return content is not None and (found.sha256 or _digest((found.text or "").encode())) == _digest(content)
+
+
+def _digest(content: bytes) -> str:
+    return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def _content(found: File | None) -> str | None:
@@ -173,9 +202,15 @@ def _rules(found: Rules, table: str, wanted: rules.DesiredRules) -> Change | Non
     return Change(kind="rules", target=table, before=rules.text(found), after=rules.text(rules_after(found, lines)), lines=lines)
 
 
+def _fixed(found: Unit, wanted: DesiredUnit) -> str:
+    if wanted.enabled is None or not found.fixed:
+        return ""
+    return f"unit {wanted.name} is {found.fixed}: it has nothing by which it could be enabled or disabled"
+
+
 def _unit(found: Unit, wanted: DesiredUnit) -> Change | None:
     verbs = []
-    if wanted.enabled is not None and wanted.enabled != found.enabled:
+    if wanted.enabled is not None and wanted.enabled != found.enabled and not found.fixed:
         verbs.append("enable" if wanted.enabled else "disable")
     if wanted.active is not None and wanted.active != found.active:
         verbs.append("start" if wanted.active else "stop")

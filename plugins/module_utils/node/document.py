@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import copy
 import typing as t
 
 from . import registry
-from .spec import NodeError, nearest, validate
+from .spec import NodeError, nearest, secret_places, validate
 
 FORMAT = 1
 Document = dict[str, t.Any]
 
 
-def build(names: t.Collection[str], variables: t.Mapping[str, t.Any], render: t.Callable[[str, t.Mapping[str, t.Any]], dict[str, str]]) -> Document:
+def build(
+    names: t.Collection[str], variables: t.Mapping[str, t.Any], render: t.Callable[[str, t.Mapping[str, t.Any]], dict[str, str]]
+) -> Document:
     """One document for ``names`` from variables that are plain data.
 
     ``render`` gives a subsystem's texts from its name and checked parameters.
@@ -41,19 +44,32 @@ def refuse_misspelt(name: str, variables: t.Iterable[str], known: t.Collection[s
 
 
 def without_secrets(document: Document) -> tuple[Document, dict[str, dict[str, t.Any]]]:
-    """The document without its secret parameters, and these, by subsystem."""
+    """The document without what is secret, and that: by subsystem, each value by its place in the parameters."""
     sections, secrets = {}, {}
     for name, section in document["subsystems"].items():
-        hidden = {parameter.name for parameter in registry.subsystem(name).parameters if parameter.secret}
-        parameters = section["parameters"]
-        sections[name] = {**section, "parameters": {key: value for key, value in parameters.items() if key not in hidden}}
-        secrets[name] = {key: value for key, value in parameters.items() if key in hidden and value is not None}
-    return {**document, "subsystems": sections}, {name: values for name, values in secrets.items() if values}
+        places = secret_places(registry.subsystem(name).parameters, section["parameters"])
+        sections[name] = {**section, "parameters": copy.deepcopy(section["parameters"])}
+        for place in places:
+            holder, key = _holder(sections[name]["parameters"], place)
+            del holder[key]
+        if places:
+            secrets[name] = places
+    return {**document, "subsystems": sections}, secrets
 
 
 def with_secrets(document: t.Mapping[str, t.Any], secrets: t.Mapping[str, t.Mapping[str, t.Any]]) -> Document:
     """The whole document again."""
-    sections = {
-        name: {**section, "parameters": {**section["parameters"], **secrets.get(name, {})}} for name, section in document["subsystems"].items()
-    }
-    return {**document, "subsystems": sections}
+    whole: Document = copy.deepcopy(dict(document))
+    for name, places in secrets.items():
+        for place, value in places.items():
+            holder, key = _holder(whole["subsystems"][name]["parameters"], place)
+            holder[key] = value
+    return whole
+
+
+def _holder(parameters: t.Any, place: str) -> tuple[dict[str, t.Any], str]:
+    """The dict that holds the last key of a place."""
+    *steps, key = place.split("/")
+    for step in steps:
+        parameters = parameters[int(step)] if isinstance(parameters, list) else parameters[step]
+    return parameters, key

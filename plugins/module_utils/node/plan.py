@@ -10,6 +10,7 @@ values all come from the same plan.
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 import typing as t
 
 from .facts.model import Facts, File, Rules, Sysctl, Unit
@@ -66,28 +67,58 @@ Changes = tuple[Change, ...]
 
 def simulate(facts: Facts, changes: Changes) -> Facts:
     """The facts as they will be after ``changes``, package installs included."""
-    files = dict(facts.files)
-    sysctls, units, packages, tables = dict(facts.sysctls), dict(facts.units), dict(facts.packages), dict(facts.tables)
-    pending = list(facts.pending_restarts)
     for change in changes:
-        if change.kind in ("file", "directory", "link"):
-            files[change.target] = _file_after(change)
-        elif change.kind == "sysctl":
-            sysctls[change.target] = Sysctl(value=change.after or "")
-        elif change.kind == "unit":
-            units[change.target] = _unit_after(units.get(change.target, Unit()), change.after or "")
-        elif change.kind == "package":
-            packages[change.target] = change.after
-            tables = {name: dataclasses.replace(table, available=True) for name, table in tables.items()}
-        elif change.kind == "rules":
-            tables[change.target] = rules_after(tables.get(change.target, Rules()), change.lines)
-        elif change.kind == "reload":
-            units = {name: dataclasses.replace(unit, needs_reload=False) for name, unit in units.items()}
-        elif change.kind == "restart":
-            pending = [name for name in pending if name != change.target]
-    return dataclasses.replace(
-        facts, files=files, sysctls=sysctls, units=units, packages=packages, tables=tables, pending_restarts=tuple(pending)
-    )
+        facts = dataclasses.replace(facts, **_EFFECTS[change.kind](facts, change))
+    return facts
+
+
+def _of_path(facts: Facts, change: Change) -> dict[str, t.Any]:
+    folder, name = posixpath.split(change.target)
+    directories = dict(facts.directories)
+    if folder in directories:
+        names = {*directories[folder], name} if change.after is not None else set(directories[folder]) - {name}
+        directories[folder] = tuple(sorted(names))
+    return {"files": {**facts.files, change.target: _file_after(change)}, "directories": directories}
+
+
+def _of_sysctl(facts: Facts, change: Change) -> dict[str, t.Any]:
+    return {"sysctls": {**facts.sysctls, change.target: Sysctl(value=change.after or "")}}
+
+
+def _of_unit(facts: Facts, change: Change) -> dict[str, t.Any]:
+    return {"units": {**facts.units, change.target: _unit_after(facts.units.get(change.target, Unit()), change.after or "")}}
+
+
+def _of_package(facts: Facts, change: Change) -> dict[str, t.Any]:
+    tables = facts.tables
+    if change.target == "iptables":
+        tables = {name: dataclasses.replace(table, available=True) for name, table in tables.items()}
+    return {"packages": {**facts.packages, change.target: change.after}, "tables": tables}
+
+
+def _of_rules(facts: Facts, change: Change) -> dict[str, t.Any]:
+    return {"tables": {**facts.tables, change.target: rules_after(facts.tables.get(change.target, Rules()), change.lines)}}
+
+
+def _of_reload(facts: Facts, change: Change) -> dict[str, t.Any]:
+    return {"units": {name: dataclasses.replace(unit, needs_reload=False) for name, unit in facts.units.items()}, "pending_reload": False}
+
+
+def _of_restart(facts: Facts, change: Change) -> dict[str, t.Any]:
+    return {"pending_restarts": tuple(name for name in facts.pending_restarts if name != change.target)}
+
+
+_EFFECTS: dict[Kind, t.Callable[[Facts, Change], dict[str, t.Any]]] = {
+    "file": _of_path,
+    "directory": _of_path,
+    "link": _of_path,
+    "sysctl": _of_sysctl,
+    "unit": _of_unit,
+    "package": _of_package,
+    "rules": _of_rules,
+    "reload": _of_reload,
+    "restart": _of_restart,
+}
 
 
 def _file_after(change: Change) -> File | None:
@@ -96,10 +127,11 @@ def _file_after(change: Change) -> File | None:
     if change.kind == "link":
         return File(kind="link", link=change.after, mode=0o777)
     if change.kind == "directory":
-        return File(kind="directory", mode=change.mode or 0o755)
+        return File(kind="directory", mode=0o755 if change.mode is None else change.mode)
+    mode = 0o644 if change.mode is None else change.mode
     if change.content is not None:
-        return File(mode=change.mode or 0o644, sha256=change.after)
-    return File(mode=change.mode or 0o644, text=change.after)
+        return File(mode=mode, sha256=change.after)
+    return File(mode=mode, text=change.after)
 
 
 def _unit_after(unit: Unit, after: str) -> Unit:

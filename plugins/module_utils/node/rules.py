@@ -17,6 +17,10 @@ import typing as t
 from .facts.model import Rules
 
 
+# The only chains besides our own in which a rule can be ours (iptables(8), all tables).
+BUILT_IN = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DesiredRules:
     """What one table shall hold of ours.
@@ -40,9 +44,8 @@ def plan_lines(found: Rules, wanted: DesiredRules) -> tuple[str, ...]:
     lines = [f":{chain} - [0:0]" for chain in wanted.chains if chain not in found.chains]
     for chain, rules in wanted.chains.items():
         lines += _own_chain(chain, found.chains.get(chain, ()), rules)
-    hooks = {chain: rules for chain, rules in found.chains.items() if not chain.startswith(wanted.chain_prefix)}
-    for chain in (*wanted.hooks, *(chain for chain in hooks if chain not in wanted.hooks)):
-        ours = [rule for rule in hooks.get(chain, ()) if wanted.is_ours(rule)]
+    for chain in (*wanted.hooks, *(chain for chain in BUILT_IN if chain not in wanted.hooks)):
+        ours = [rule for rule in found.chains.get(chain, ()) if wanted.is_ours(rule)]
         lines += _hook(chain, ours, wanted.hooks.get(chain, ()))
     stale = [chain for chain in found.chains if chain.startswith(wanted.chain_prefix) and chain not in wanted.chains]
     lines += [f"-F {chain}" for chain in stale] + [f"-X {chain}" for chain in stale]
@@ -51,27 +54,32 @@ def plan_lines(found: Rules, wanted: DesiredRules) -> tuple[str, ...]:
 
 def _own_chain(chain: str, found: t.Sequence[str], wanted: t.Sequence[str]) -> list[str]:
     """Deletions from the last to the first, then insertions from the first to the last, so that numbers stay true."""
-    blocks = difflib.SequenceMatcher(a=[_words(rule) for rule in found], b=[_words(rule) for rule in wanted], autojunk=False).get_opcodes()
+    blocks = difflib.SequenceMatcher(a=[words(rule) for rule in found], b=[words(rule) for rule in wanted], autojunk=False).get_opcodes()
     deletions = [f"-D {chain} {number + 1}" for tag, low, high, _, _ in blocks if tag != "equal" for number in range(low, high)]
-    insertions = [f"-I {chain} {number + 1} {wanted[number]}" for tag, _, _, low, high in blocks if tag != "equal" for number in range(low, high)]
+    insertions = [
+        f"-I {chain} {number + 1} {wanted[number]}" for tag, _, _, low, high in blocks if tag != "equal" for number in range(low, high)
+    ]
     return deletions[::-1] + insertions
 
 
 def _hook(chain: str, ours: t.Sequence[str], wanted: t.Sequence[str]) -> list[str]:
     """Each wanted rule once, wherever it stands: moving it would reset its counter for nothing."""
-    missing = [_words(rule) for rule in wanted]
+    missing = [words(rule) for rule in wanted]
     lines = []
     for rule in ours:
-        if _words(rule) in missing:
-            missing.remove(_words(rule))
+        if words(rule) in missing:
+            missing.remove(words(rule))
         else:
             lines.append(f"-D {chain} {rule}")
-    return lines + [f"-A {chain} {rule}" for rule in wanted if _words(rule) in missing]
+    return lines + [f"-A {chain} {rule}" for rule in wanted if words(rule) in missing]
 
 
-def _words(rule: str) -> tuple[str, ...]:
-    # Versions of iptables quote comments differently; the words are the same.
-    return tuple(shlex.split(rule))
+def words(rule: str) -> tuple[str, ...]:
+    """A rule as words: versions of iptables quote comments differently, the words are the same."""
+    try:
+        return tuple(shlex.split(rule))
+    except ValueError:  # an open quote, in a rule that is not ours
+        return tuple(rule.split())
 
 
 def text(table: Rules) -> str:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import typing as t
 
 Type = t.Literal["bool", "int", "str", "list", "dict"]
 _PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "str": str, "list": list, "dict": dict}
+_INTEGER = re.compile(r"-?[0-9]+")
 
 
 class NodeError(Exception):
@@ -25,6 +27,7 @@ class Parameter:
     ``default`` is a literal; None together with ``required`` means that the user must give a value.
     ``elements`` types the items of a list; ``options`` types the keys of a dict, or of each dict of a list.
     ``minimum`` and ``maximum`` bound an int, both included.
+    ``secret`` keeps the value out of every diff, result and log; ``secret_if`` names a bool beside it that decides the same.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Parameter:
     minimum: int | None = None
     maximum: int | None = None
     secret: bool = False
+    secret_if: str = ""
 
 
 Spec = tuple[Parameter, ...]
@@ -93,7 +97,7 @@ def _typed(wanted: Type, value: t.Any, *, name: str, where: str) -> t.Any:
     # Variables given with -e NAME=VALUE are always strings: the plain spellings of bool and int are taken.
     if wanted == "bool" and isinstance(value, str) and value.lower() in ("true", "false", "yes", "no"):
         return value.lower() in ("true", "yes")
-    if wanted == "int" and isinstance(value, str) and value.lstrip("-").isdigit():
+    if wanted == "int" and isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     if wanted == "str" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
@@ -101,3 +105,25 @@ def _typed(wanted: Type, value: t.Any, *, name: str, where: str) -> t.Any:
     if not right:
         raise NodeError(f"{where}: {name} must be of type {wanted}, but is {type(value).__name__}")
     return value
+
+
+def has_secrets(spec: Spec, values: t.Mapping[str, t.Any]) -> bool:
+    """Whether a secret was given, as far as the spec can tell one."""
+    return bool(secret_places(spec, values))
+
+
+def secret_places(spec: Spec, values: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Every given secret by its place in the parameters, e.g. "custom_files/0/content"."""
+    places: dict[str, t.Any] = {}
+    for parameter in spec:
+        value = values.get(parameter.name)
+        if value is None:
+            continue
+        if parameter.secret or (parameter.secret_if and values.get(parameter.secret_if)):
+            places[parameter.name] = value
+        elif parameter.options:
+            items = enumerate(value) if parameter.type == "list" else [("", value)]
+            for index, item in items:
+                prefix = f"{parameter.name}/{index}/" if parameter.type == "list" else f"{parameter.name}/"
+                places.update({prefix + place: secret for place, secret in secret_places(parameter.options, item).items()})
+    return places

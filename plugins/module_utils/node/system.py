@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import subprocess
-import tempfile
 import time
 import typing as t
 import urllib.error
@@ -50,13 +49,13 @@ class System:
 
     # Reading
 
-    def file(self, path: str) -> File | None:
-        """What stands at ``path``, or None. Links are not followed."""
+    def file(self, path: str, *, digest: bool = False) -> File | None:
+        """What stands at ``path``, or None. Links are not followed. With ``digest`` the content is not kept."""
         place = self.path(path)
         try:
             status = place.lstat()
             if place.is_symlink():
-                return File(kind="link", mode=0o777, link=os.readlink(place))
+                return File(kind="link", mode=0o777, link=str(place.readlink()))
             mode = status.st_mode & 0o7777
             if place.is_dir():
                 return File(kind="directory", mode=mode)
@@ -66,7 +65,7 @@ class System:
         except OSError as error:
             raise NodeError(f"{path} cannot be read ({error.strerror}); run as root, or repair the file system") from error
         with contextlib.suppress(UnicodeDecodeError):
-            if len(content) <= TEXT_LIMIT_BYTES:
+            if len(content) <= TEXT_LIMIT_BYTES and not digest:
                 return File(mode=mode, text=content.decode("utf-8"))
         return File(mode=mode, sha256="sha256:" + hashlib.sha256(content).hexdigest())
 
@@ -97,7 +96,7 @@ class System:
         """Run one command with a time limit and an untranslated, short environment."""
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
         try:
-            done = subprocess.run(  # noqa: S603 - argv lists only, never a shell
+            done = subprocess.run(  # argv lists only, never a shell
                 list(argv), input=stdin, capture_output=True, text=True, errors="replace", timeout=limit, check=False, env=environment
             )
         except FileNotFoundError:
@@ -116,7 +115,7 @@ class System:
                     return bytes(answer.read())
             except urllib.error.HTTPError as error:
                 # IMDS allows five requests a second and says 429 above that.
-                if error.code != 429 or time.monotonic() + 1 > deadline:  # noqa: PLR2004
+                if error.code != 429 or time.monotonic() + 1 > deadline:
                     raise NodeError(f"{url} answered {error.code}") from error
                 time.sleep(0.5)
             except OSError as error:
@@ -128,17 +127,18 @@ class System:
         """Replace a file in one step, so that a kill leaves the old or the new one, whole."""
         place = self.path(path)
         place.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".gpufleet")
+        # One writer at a time (the lock), so the name is always the same: what a kill leaves here, the next run takes over.
+        temporary = place.with_name(f".{place.name}.gpufleet")
+        temporary.unlink(missing_ok=True)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
             os.replace(temporary, place)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
+            temporary.unlink(missing_ok=True)
             raise
 
     def directory(self, path: str, *, mode: int) -> None:
@@ -152,13 +152,12 @@ class System:
         place = self.path(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = place.with_name(f".{place.name}.gpufleet")
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
         temporary.symlink_to(target)
         os.replace(temporary, place)
 
     def remove(self, path: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self.path(path).unlink()
 
     def set_sysctl(self, key: str, value: str) -> None:
@@ -179,9 +178,15 @@ class System:
 
     @contextlib.contextmanager
     def locked(self) -> t.Iterator[None]:
-        """Hold the node's lock; a second converge waits for the first, with a limit."""
-        self.directory(os.path.dirname(LOCK), mode=0o755)
-        with open(self.path(LOCK), "w", encoding="ascii") as file:
+        """Hold the node's lock; a second converge waits for the first, with a limit. Folders made meanwhile are open to readers."""
+        try:
+            self.directory(os.path.dirname(LOCK), mode=0o755)
+            file = open(self.path(LOCK), "w", encoding="ascii")  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise NodeError(f"{LOCK} cannot be opened ({error.strerror}); run as root") from error
+        mask = os.umask(0o022)
+        with file, contextlib.ExitStack() as undo:
+            undo.callback(os.umask, mask)
             deadline = time.monotonic() + LOCK_LIMIT_SECONDS
             while True:
                 try:

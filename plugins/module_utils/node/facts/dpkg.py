@@ -14,7 +14,7 @@ def parse(text: str, names: t.Iterable[str]) -> dict[str, str | None]:
     """Package to installed version; None when it is absent, removed, or only half installed."""
     versions: dict[str, str | None] = dict.fromkeys(names)
     for line in text.splitlines():
-        name, status, version = (line.split("\t") + ["", ""])[:3]
+        name, status, version = [*line.split("\t"), "", ""][:3]
         if status == "installed" and name in versions:
             versions[name] = version
     return versions

@@ -25,7 +25,7 @@ def read(system: System) -> tuple[dict[str, t.Any] | None, str]:
         return None, str(error)
     except ValueError as error:
         return None, f"{URL} answered what is not JSON ({error})"
-    if not isinstance(document, dict) or "network" not in document or "compute" not in document:
+    if not isinstance(document, dict) or not all(isinstance(document.get(part), dict) for part in ("network", "compute")):
         return None, f"{URL} answered without compute and network"
     return document, ""
 
@@ -50,5 +50,6 @@ def subnet(instance: t.Mapping[str, t.Any], mac: str) -> str | None:
     for interface in instance["network"].get("interface") or ():
         if mac_with_colons(str(interface.get("macAddress", ""))) == mac:
             for entry in (interface.get("ipv4") or {}).get("subnet") or ():
-                return f"{entry['address']}/{entry['prefix']}"
+                if entry.get("address") and entry.get("prefix"):
+                    return f"{entry['address']}/{entry['prefix']}"
     return None

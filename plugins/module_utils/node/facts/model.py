@@ -34,9 +34,13 @@ class Sysctl:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unit:
-    """A systemd unit as ``systemctl show`` has it; a unit that does not exist is disabled and inactive."""
+    """A systemd unit as ``systemctl show`` has it; a unit that does not exist is disabled and inactive.
+
+    ``fixed`` is the state of a unit that can be neither enabled nor disabled ("static", "generated"), else empty.
+    """
 
     enabled: bool = False
+    fixed: str = ""
     active: bool = False
     needs_reload: bool = False
 
@@ -74,9 +78,11 @@ class Reads:
 
     ``sources`` names whole documents: "instance" (IMDS), "pci".
     ``directories`` are listed, so that leftovers can be found.
+    ``secret_files`` are files of which only the digest is read, so that facts can be saved and shown.
     """
 
     files: frozenset[str] = frozenset()
+    secret_files: frozenset[str] = frozenset()
     directories: frozenset[str] = frozenset()
     sysctls: frozenset[str] = frozenset()
     units: frozenset[str] = frozenset()
@@ -111,6 +117,7 @@ class Facts:
     instance_problem: str = ""
     pending_restarts: tuple[str, ...] = ()
     pending_reboot: tuple[str, ...] = ()
+    pending_reload: bool = False
 
     def to_document(self) -> dict[str, t.Any]:
         """JSON-ready form; ``from_document`` gives an equal value back."""

@@ -11,9 +11,12 @@ import shlex
 def parse(text: str) -> tuple[str, str]:
     """Distribution id in lower case and its version, e.g. ("ubuntu", "22.04"); the version is empty for testing releases."""
     values = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line and not line.startswith("#"))
-    return _plain(values.get("ID", "linux")), _plain(values.get("VERSION_ID", ""))
+    return _plain(values.get("ID", "linux")).lower(), _plain(values.get("VERSION_ID", ""))
 
 
 def _plain(value: str) -> str:
-    words = shlex.split(value)
+    try:
+        words = shlex.split(value)
+    except ValueError:  # an open quote
+        return ""
     return words[0] if words else ""

@@ -10,7 +10,7 @@ import typing as t
 from ..spec import NodeError
 from ..system import System
 from . import dpkg, imds, iptables_save, os_release, pci, systemctl
-from .model import Facts, Interface, Reads, Rules
+from .model import Facts, Interface, Reads, Rules, Unit
 
 PENDING = "/run/gpufleet/pending.json"
 
@@ -27,7 +27,7 @@ def read(system: System, reads: Reads) -> Facts:
         distribution_version=version,
         container=container,
         boot_id=(system.text("/proc/sys/kernel/random/boot_id") or "").strip(),
-        files={path: system.file(path) for path in sorted(reads.files)},
+        files={path: system.file(path, digest=path in reads.secret_files) for path in sorted(reads.files | reads.secret_files)},
         directories={path: system.names(path) for path in sorted(reads.directories)},
         sysctls={key: system.sysctl(key, container=container) for key in sorted(reads.sysctls)},
         units=_units(system, sorted(reads.units)),
@@ -40,6 +40,7 @@ def read(system: System, reads: Reads) -> Facts:
         instance_problem=problem,
         pending_restarts=tuple(pending.get("restarts", ())),
         pending_reboot=tuple(pending.get("reboot", ())),
+        pending_reload=bool(pending.get("reload")),
     )
 
 
@@ -47,7 +48,11 @@ def _units(system: System, names: list[str]) -> dict[str, t.Any]:
     if not names:
         return {}
     done = system.run(["systemctl", "show", f"--property={systemctl.PROPERTIES}", "--", *names])
-    return systemctl.parse(done.stdout if done.returncode == 0 else "", names)
+    if done.returncode == 127:  # not installed: an empty state, so that a plan can be made
+        return {name: Unit() for name in names}
+    if done.returncode != 0:
+        raise NodeError(f"`systemctl show` failed: {done.stderr.strip()}; the node must run systemd, and this must run as root")
+    return systemctl.parse(done.stdout, names)
 
 
 def _packages(system: System, names: list[str]) -> dict[str, str | None]:
@@ -55,12 +60,14 @@ def _packages(system: System, names: list[str]) -> dict[str, str | None]:
         return {}
     # Exit status 1 says that some of the names are unknown; the others are printed all the same.
     done = system.run(["dpkg-query", "-W", "-f", dpkg.FORMAT, *names])
+    if done.returncode not in (0, 1, 127):
+        raise NodeError(f"dpkg-query failed: {done.stderr.strip()}; repair the package database (`dpkg --audit`) and run again")
     return dpkg.parse(done.stdout, names)
 
 
 def _table(system: System, table: str) -> Rules:
     done = system.run(["iptables-save", "-t", table])
-    if done.returncode == 127:  # noqa: PLR2004 - not installed: an empty state, so that a plan can be made
+    if done.returncode == 127:  # not installed: an empty state, so that a plan can be made
         return Rules(available=False)
     if done.returncode != 0:
         raise NodeError(f"iptables-save -t {table} failed: {done.stderr.strip()}; run as root on a kernel with netfilter")

@@ -12,7 +12,7 @@ import re
 import typing as t
 
 from ..desired import Desired, DesiredFile, DesiredSysctl
-from ..distributions import distribution
+from ..distributions import BY_ID, distribution
 from ..facts import imds
 from ..facts.model import Facts, Interface, Reads
 from ..spec import NodeError, Parameter
@@ -53,11 +53,14 @@ SPEC = (
 
 
 def _reads(parameters: Parameters) -> Reads:
+    files = frozenset({CONFLIST, SYSCTL_FILE})
+    if parameters["alias_network_state"] == "absent":
+        return Reads(files=files)
     return Reads(
-        files=frozenset({CONFLIST, SYSCTL_FILE}),
+        files=files,
         directories=frozenset({posixpath.join(LEASES, parameters["alias_network_name"])}),
         sysctls=frozenset(_sysctls(parameters)),
-        packages=frozenset({"containernetworking-plugins"}),
+        packages=frozenset(item.cni_package for item in BY_ID.values()),
         sources=frozenset({"instance"}),
     )
 
@@ -75,17 +78,23 @@ def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
         raise NodeError(f"alias_network_name is {name!r}; use 1 to 63 letters, digits, dots, dashes or underscores")
     _check_thresholds(parameters)
     if facts.instance is None:
-        raise NodeError(f"the node's addresses are not known: {facts.instance_problem or 'IMDS was not read'}; check that this is an Azure instance and that nothing blocks IMDS")
+        raise NodeError(
+            f"the node's addresses are not known: {facts.instance_problem or 'IMDS was not read'}; check that this is an Azure instance and that nothing blocks IMDS"
+        )
     interface, primary, secondary = _nic(facts)
     held, notes = _held(facts, name, secondary)
     packages = distribution(facts.distribution)
     sysctls = _sysctls(parameters)
-    conflist = _conflist(name, facts.interfaces[interface].mtu, _subnet(facts.instance, facts.interfaces[interface]), primary, (*secondary, *held))
+    conflist = _conflist(
+        name, facts.interfaces[interface].mtu, _subnet(facts.instance, facts.interfaces[interface]), primary, (*secondary, *held)
+    )
     return Desired(
         packages=(packages.cni_package,),
         files=(
             DesiredFile(path=SYSCTL_FILE, text=_sysctl_text(sysctls), variables=("alias_network_neighbour_thresholds",)),
-            DesiredFile(path=CONFLIST, text=json.dumps(conflist, indent=1) + "\n", variables=("alias_network_name", "the NIC's addresses in IMDS")),
+            DesiredFile(
+                path=CONFLIST, text=json.dumps(conflist, indent=1) + "\n", variables=("alias_network_name", "the NIC's addresses in IMDS")
+            ),
         ),
         sysctls=tuple(DesiredSysctl(key=key, value=value, variable=variable) for key, (value, variable) in sysctls.items()),
         notes=notes,
@@ -95,7 +104,9 @@ def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
 def _check_thresholds(parameters: Parameters) -> None:
     given = parameters["alias_network_neighbour_thresholds"]
     if len(given) != 3 or sorted(given) != given or given[0] < 1:
-        raise NodeError(f"alias_network_neighbour_thresholds is {given}; give three positive numbers, each at least the one before, for example [80000, 90000, 100000]")
+        raise NodeError(
+            f"alias_network_neighbour_thresholds is {given}; give three positive numbers, each at least the one before, for example [80000, 90000, 100000]"
+        )
 
 
 def _nic(facts: Facts) -> tuple[str, str, tuple[str, ...]]:
@@ -109,7 +120,9 @@ def _nic(facts: Facts) -> tuple[str, str, tuple[str, ...]]:
         if found:
             seen.append(f"{name} has only {found[0]}")
     detail = "; ".join(seen) or f"IMDS lists none of the interfaces {', '.join(sorted(facts.interfaces))}"
-    raise NodeError(f"no NIC of this node has secondary addresses ({detail}); give the scale set's NIC more ipConfigurations, or set alias_network_state to absent")
+    raise NodeError(
+        f"no NIC of this node has secondary addresses ({detail}); give the scale set's NIC more ipConfigurations, or set alias_network_state to absent"
+    )
 
 
 def _subnet(instance: t.Mapping[str, t.Any], interface: Interface) -> str:
@@ -168,7 +181,9 @@ def _conflist(name: str, mtu: int, subnet: str, primary: str, addresses: tuple[s
 
 def _sysctls(parameters: Parameters) -> dict[str, tuple[str, str]]:
     """Each key with its value and the variable that decides it."""
-    values = {"net.ipv4.ip_forward": ("1", ""), "net.ipv4.conf.all.rp_filter": ("1", "")}
+    # rp_filter stays what it is: pods pass with strict, loose and no filtering, and the kernel takes the stricter of "all"
+    # and the interface's own, so a value here could only tighten what an administrator had loosened.
+    values = {"net.ipv4.ip_forward": ("1", "")}
     for number, size in enumerate(parameters["alias_network_neighbour_thresholds"], start=1):
         for family in ("ipv4", "ipv6"):
             values[f"net.{family}.neigh.default.gc_thresh{number}"] = (str(size), "alias_network_neighbour_thresholds")

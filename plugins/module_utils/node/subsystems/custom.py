@@ -19,8 +19,10 @@ MODPROBE = "/etc/modprobe.d/gpufleet-custom-{}.conf"
 # What other subsystems own; two owners of one file would undo each other for ever.
 OWNED = ("/etc/gpufleet/", "/usr/local/lib/gpufleet/", "/run/gpufleet/", "/usr/local/bin/gpufleet-")
 _OWNED_NAME = re.compile(r"(^|[-./])gpufleet([-.]|$)")
-_MODE = re.compile(r"^0?[0-7]{3,4}$")
-_SYSCTL = re.compile(r"^[a-z0-9_]+(\.[A-Za-z0-9_/:-]+)+$")
+# The leading zero is asked for: 0644 without quotes reaches us as 420, and would be taken for other bits.
+_MODE = re.compile(r"^0[0-7]{3,4}$")
+_SYSCTL = re.compile(r"^[a-z0-9_]+(\.[A-Za-z0-9_-][A-Za-z0-9_/:-]*)+$")
+_SYSCTL_VALUE = re.compile(r"^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$")
 _UNIT = re.compile(r"^[A-Za-z0-9:_.@\\-]+\.(service|timer|socket|mount|path|target|slice)$")
 _MODULE_FILE = re.compile(r"^[A-Za-z0-9_-]+$")
 
@@ -32,11 +34,13 @@ SPEC = (
         description="Files that shall be there with this content, or be absent.",
         options=(
             Parameter(name="path", type="str", required=True, description="Absolute path."),
-            Parameter(name="content", type="str", default="", description="The whole content."),
+            Parameter(name="content", type="str", default="", secret_if="secret", description="The whole content."),  # noqa: S106 - a name
             Parameter(name="mode", type="str", default="0644", description="Permission bits in octal, quoted."),
-            Parameter(name="state", type="str", default="present", choices=("present", "absent"), description="Whether the file shall be there."),
+            Parameter(
+                name="state", type="str", default="present", choices=("present", "absent"), description="Whether the file shall be there."
+            ),
             Parameter(name="restarts", type="list", elements="str", default=[], description="Units to restart when the file changes."),
-            Parameter(name="hidden", type="bool", default=False, description="Leave the content out of diffs."),
+            Parameter(name="secret", type="bool", default=False, description="Keep the content out of diffs, results and logs."),
         ),
     ),
     Parameter(name="custom_sysctls", type="dict", default={}, description="Kernel parameters by key, running and at boot."),
@@ -47,7 +51,9 @@ SPEC = (
         description="Units of systemd.",
         options=(
             Parameter(name="name", type="str", required=True, description="Name with its ending, for example example.service."),
-            Parameter(name="content", type="str", description="Content of the unit file; without it the unit is one that the system brings."),
+            Parameter(
+                name="content", type="str", description="Content of the unit file; without it the unit is one that the system brings."
+            ),
             Parameter(name="enabled", type="bool", description="Whether it starts at boot; unset leaves it as it is."),
             Parameter(name="state", type="str", choices=("started", "stopped"), description="Whether it runs; unset leaves it as it is."),
         ),
@@ -56,7 +62,7 @@ SPEC = (
         name="custom_modprobe",
         type="dict",
         default={},
-        description="Lines for modprobe by file name; options of a module that is loaded take effect after a reboot, which is then reported as due.",
+        description="Lines for modprobe by file name; options of a loaded module take effect after a reboot, which is then reported as due.",
     ),
 )
 
@@ -65,8 +71,11 @@ def _reads(parameters: Parameters) -> Reads:
     files = [item["path"] for item in parameters["custom_files"]]
     files += [UNIT_DIRECTORY + item["name"] for item in parameters["custom_units"]]
     files += [MODPROBE.format(name) for name in parameters["custom_modprobe"]]
+    secret = [item["path"] for item in parameters["custom_files"] if item["secret"]]
     return Reads(
         files=frozenset({*files, SYSCTL_FILE}),
+        secret_files=frozenset(secret),
+        directories=frozenset({posixpath.dirname(MODPROBE)}),
         sysctls=frozenset(str(key) for key in parameters["custom_sysctls"]),
         units=frozenset(item["name"] for item in parameters["custom_units"]),
         modules=frozenset(module for lines in parameters["custom_modprobe"].values() for module in _modules(lines)),
@@ -74,10 +83,7 @@ def _reads(parameters: Parameters) -> Reads:
 
 
 def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
-    sysctls = {str(key): str(value) for key, value in parameters["custom_sysctls"].items()}
-    for key in sysctls:
-        if not _SYSCTL.match(key):
-            raise NodeError(f"custom_sysctls names {key!r}, which is no kernel parameter; write it with dots, for example net.core.somaxconn")
+    sysctls = {str(key): _sysctl(str(key), value) for key, value in parameters["custom_sysctls"].items()}
     files = [_file(item) for item in parameters["custom_files"]]
     _no_two(tuple(file.path for file in files), "custom_files")
     units = parameters["custom_units"]
@@ -86,6 +92,7 @@ def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
         files=(
             *files,
             *(_modprobe(name, lines, facts) for name, lines in parameters["custom_modprobe"].items()),
+            *_left_over(parameters["custom_modprobe"], facts),
             *(_unit_file(item) for item in units if item["content"] is not None),
             DesiredFile(path=SYSCTL_FILE, text=_sysctl_text(sysctls) if sysctls else None, variables=("custom_sysctls",)),
         ),
@@ -94,12 +101,22 @@ def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
     )
 
 
+def _sysctl(key: str, value: t.Any) -> str:
+    if not _SYSCTL.match(key):
+        raise NodeError(f"custom_sysctls names {key!r}, which is no kernel parameter; write it with dots, for example net.core.somaxconn")
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not _SYSCTL_VALUE.match(str(value)):
+        raise NodeError(f"custom_sysctls: {key} is {value!r}; give a number or one line of text, for example 1")
+    return str(value)
+
+
 def _file(item: t.Mapping[str, t.Any]) -> DesiredFile:
     path = item["path"]
     if not path.startswith("/") or posixpath.normpath(path) != path:
         raise NodeError(f"custom_files names {path!r}; give an absolute path without dots or double slashes")
     if path.startswith(OWNED) or _OWNED_NAME.search(posixpath.basename(path)):
-        raise NodeError(f"custom_files names {path}, which belongs to another subsystem; choose another name, or change that subsystem's variables")
+        raise NodeError(
+            f"custom_files names {path}, which belongs to another subsystem; choose another name, or change that subsystem's variables"
+        )
     if not _MODE.match(item["mode"]):
         raise NodeError(f"custom_files: {path} has mode {item['mode']!r}; write it in octal and quoted, for example '0644'")
     present = item["state"] == "present"
@@ -109,7 +126,7 @@ def _file(item: t.Mapping[str, t.Any]) -> DesiredFile:
         mode=int(item["mode"], 8),
         restarts=tuple(item["restarts"]),
         variables=("custom_files",),
-        secret=item["hidden"],
+        secret=item["secret"],
     )
 
 
@@ -134,7 +151,21 @@ def _modprobe(name: str, lines: t.Any, facts: Facts) -> DesiredFile:
         raise NodeError(f"custom_modprobe: {name} must be a list of lines")
     loaded = [module for module in _modules(lines) if facts.modules.get(module)]
     reboot = f"options of the loaded module {', '.join(loaded)} changed ({MODPROBE.format(name)})" if loaded else ""
-    return DesiredFile(path=MODPROBE.format(name), text="".join(f"{line}\n" for line in lines), reboot=reboot, variables=("custom_modprobe",))
+    return DesiredFile(
+        path=MODPROBE.format(name), text="".join(f"{line}\n" for line in lines), reboot=reboot, variables=("custom_modprobe",)
+    )
+
+
+def _left_over(wanted: t.Collection[str], facts: Facts) -> tuple[DesiredFile, ...]:
+    """Files of a name that custom_modprobe held before: the prefix says that they are ours."""
+    folder, pattern = posixpath.split(MODPROBE)
+    before, after = pattern.split("{}")
+    names = [name for name in facts.directories.get(folder, ()) if name.startswith(before) and name.endswith(after)]
+    return tuple(
+        DesiredFile(path=f"{folder}/{name}", variables=("custom_modprobe",))
+        for name in names
+        if name[len(before) : -len(after)] not in wanted
+    )
 
 
 def _modules(lines: t.Any) -> tuple[str, ...]:

@@ -39,7 +39,10 @@ def _path() -> str:
 
 
 def _reads(parameters: Parameters) -> Reads:
-    return Reads(files=frozenset({_path(), CURRENT, COMMAND, DIRECTORY, "/etc/gpufleet", "/etc/gpufleet/state.d"}), directories=frozenset({DIRECTORY}))
+    return Reads(
+        files=frozenset({_path(), CURRENT, COMMAND, DIRECTORY, "/etc/gpufleet", "/etc/gpufleet/state.d"}),
+        directories=frozenset({DIRECTORY}),
+    )
 
 
 def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import shlex
 
 from ..desired import UNIT_DIRECTORY, Desired, DesiredFile, DesiredUnit
-from ..distributions import distribution
+from ..distributions import BY_ID, distribution
 from ..facts.model import Facts, Reads
-from ..rules import DesiredRules
+from ..rules import DesiredRules, words
 from ..spec import NodeError, Parameter
 from ..subsystem import Parameters, Subsystem, Texts
 
@@ -61,7 +60,7 @@ SPEC = (
 def _reads(parameters: Parameters) -> Reads:
     return Reads(
         tables=frozenset({TABLE}),
-        packages=frozenset({"iptables"}),
+        packages=frozenset(item.iptables_package for item in BY_ID.values()),
         files=frozenset({UNIT_DIRECTORY + UNIT}),
         units=frozenset({UNIT}),
     )
@@ -80,7 +79,9 @@ def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
     return Desired(
         packages=(distribution(facts.distribution).iptables_package,),
         tables={TABLE: desired_rules(name, _ranges(parameters), strict=parameters["traffic_accounting_strict_article"])},
-        files=(DesiredFile(path=UNIT_DIRECTORY + UNIT, text=texts["gpufleet-accounting.service"], variables=("traffic_accounting_templates",)),),
+        files=(
+            DesiredFile(path=UNIT_DIRECTORY + UNIT, text=texts["gpufleet-accounting.service"], variables=("traffic_accounting_templates",)),
+        ),
         # Enabled only: it is for the next boot, and this run has just done what it would do.
         units=(DesiredUnit(name=UNIT, enabled=True),),
     )
@@ -93,7 +94,13 @@ def _ranges(parameters: Parameters) -> tuple[str, ...]:
         try:
             ranges.append(str(ipaddress.IPv4Network(text)))
         except ValueError as error:
-            raise NodeError(f"traffic_accounting_internal_ranges holds {text!r}, which is no IPv4 network ({error}); write it as 10.0.0.0/8") from error
+            raise NodeError(
+                f"traffic_accounting_internal_ranges holds {text!r}, which is no IPv4 network ({error}); write it as 10.0.0.0/8"
+            ) from error
+        if ranges[-1].endswith("/0"):
+            raise NodeError(
+                f"traffic_accounting_internal_ranges holds {text}, so nothing would count as internet; name the networks of your own"
+            )
     if not ranges:
         raise NodeError("traffic_accounting_internal_ranges is empty, so all traffic would count as internet; name at least one network")
     if parameters["traffic_accounting_strict_article"] and len(ranges) != 1:
@@ -129,11 +136,16 @@ def _counter(name: str, direction: str, internal: str | None) -> str:
 
 def _is_ours(rule: str) -> bool:
     """A jump into one of our chains, or a counter with the published comment and no target, whatever its name."""
-    words = shlex.split(rule)
-    if "-j" in words:
-        return words[words.index("-j") + 1].startswith(CHAIN_PREFIX)
-    comment = words[words.index("--comment") + 1] if "--comment" in words else ""
+    parts = words(rule)
+    target, comment = _after(parts, "-j"), _after(parts, "--comment")
+    if target:
+        return target.startswith(CHAIN_PREFIX)
     return comment.startswith("iptables-exporter ") and comment.endswith(("traffic=internet-in", "traffic=internet-out"))
+
+
+def _after(parts: tuple[str, ...], option: str) -> str:
+    """The word after an option; empty when it is not given."""
+    return parts[parts.index(option) + 1] if option in parts[:-1] else ""
 
 
 SUBSYSTEM = Subsystem(
