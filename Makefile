@@ -34,7 +34,7 @@ lint: $(PREPARE) ## style
 	@$(SUITE) yamllint $(BIN)/yamllint --strict .
 
 types: $(PREPARE) ## mypy, strict
-	@$(SUITE) mypy $(BIN)/mypy
+	@$(SUITE) mypy $(BIN)/mypy -p ansible_collections.gpufleet.vmss.plugins -p gpufleet -p lab
 
 unit: $(PREPARE) ## unit tests
 	@$(SUITE) unit $(BIN)/python -m pytest -q tests/unit

@@ -98,10 +98,14 @@ def _prove() -> list[str]:
         first, second = (Node(LAB, address) for address in addresses[:2])
         pods = traffic_proof.pod_to_pod(first, second)
         _must(pods.proven, f"pod traffic did not arrive as sent: {pods}")
-        lines.append(f"pod {pods.sender} on {first.address} -> pod {pods.receiver} on {second.address}: {pods.received_bytes:,} bytes, source seen {pods.seen_source}")
+        lines.append(
+            f"pod {pods.sender} on {first.address} -> pod {pods.receiver} on {second.address}: {pods.received_bytes:,} bytes, source seen {pods.seen_source}"
+        )
         internet = traffic_proof.internet_bytes(first)
         _must(internet.proven, f"internet bytes were not counted right: {internet}")
-        lines.append(f"node {internet.node} fetched {internet.payload:,} bytes from the internet: counter internet-in rose by {internet.counted_in:,}")
+        lines.append(
+            f"node {internet.node} fetched {internet.payload:,} bytes from the internet: counter internet-in rose by {internet.counted_in:,}"
+        )
     return lines
 
 

@@ -26,7 +26,12 @@ class Node:
     def run(self, argv: t.Sequence[str], *, stdin: str = "") -> str:
         """Run a command as root and return what it prints. Raises RuntimeError with its own words when it fails."""
         done = subprocess.run(
-            [*self._ssh, shlex.join(["sudo", *argv])], input=stdin, capture_output=True, text=True, timeout=COMMAND_LIMIT_SECONDS, check=False
+            [*self._ssh, shlex.join(["sudo", *argv])],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_LIMIT_SECONDS,
+            check=False,
         )
         if done.returncode != 0:
             raise RuntimeError(f"{self.address}: `{shlex.join(argv)}` failed: {(done.stderr or done.stdout).strip()}")
@@ -34,7 +39,9 @@ class Node:
 
     def start(self, argv: t.Sequence[str]) -> subprocess.Popen[str]:
         """Start a command as root; the caller reads its output and waits for it."""
-        return subprocess.Popen([*self._ssh, shlex.join(["sudo", *argv])], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [*self._ssh, shlex.join(["sudo", *argv])], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def add_pod(self, name: str) -> str:
         """Wire a pod-like namespace by the node's own CNI configuration; returns its address."""

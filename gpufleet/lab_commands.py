@@ -21,7 +21,9 @@ from lab.description import DescriptionError
 from lab.paths import ROOT, LabError, Paths
 
 DEMO = ROOT / "lab" / "fleets" / "demo.yml"
-prefix_option = click.option("--prefix", default="demo", show_default=True, help="Name of the lab; two labs with two names can run at once.")
+prefix_option = click.option(
+    "--prefix", default="demo", show_default=True, help="Name of the lab; two labs with two names can run at once."
+)
 
 
 class LabGroup(click.Group):
@@ -40,13 +42,22 @@ def lab() -> None:
 
 
 @lab.command()
-@click.option("-f", "--file", type=click.Path(path_type=pathlib.Path), default=DEMO, show_default="the demo's", help="Description of the fleet (YAML).")
+@click.option(
+    "-f",
+    "--file",
+    type=click.Path(path_type=pathlib.Path),
+    default=DEMO,
+    show_default="the demo's",
+    help="Description of the fleet (YAML).",
+)
 @prefix_option
 def up(file: pathlib.Path, prefix: str) -> None:
     """Start a lab and wait until its nodes run."""
     built = lifecycle.up(prefix, file, click.echo)
     paths = Paths(prefix)
-    click.echo(f"lab {prefix} is up: {len(built.instances)} instances in {len(built.description.scale_sets)} scale sets; its files are in {paths.access}")
+    click.echo(
+        f"lab {prefix} is up: {len(built.instances)} instances in {len(built.description.scale_sets)} scale sets; its files are in {paths.access}"
+    )
 
 
 @lab.command()
@@ -70,7 +81,13 @@ def status(prefix: str, as_json: bool) -> None:
         table.add_column(heading)
     for item in found.instances:
         first, *aliases = item["addresses"]
-        table.add_row(item["computer_name"], item["scale_set"], first, f"{aliases[0]} … {aliases[-1]}" if aliases else "-", found.nodes.get(item["computer_name"], item["kind"]))
+        table.add_row(
+            item["computer_name"],
+            item["scale_set"],
+            first,
+            f"{aliases[0]} … {aliases[-1]}" if aliases else "-",
+            found.nodes.get(item["computer_name"], item["kind"]),
+        )
     rich.console.Console().print(table)
 
 
@@ -87,4 +104,4 @@ def ssh(prefix: str, node: str, command: tuple[str, ...]) -> None:
     named = {item["computer_name"]: item["addresses"][0] for item in instances} | {item["name"]: item["addresses"][0] for item in instances}
     if node not in named and node not in named.values():
         raise LabError(f"lab {prefix} has no node {node}; it has: {', '.join(item['computer_name'] for item in instances)}")
-    os.execvp("ssh", ["ssh", "-F", str(config), named.get(node, node), *command])  # noqa: S606, S607 - a person's own command
+    os.execvp("ssh", ["ssh", "-F", str(config), named.get(node, node), *command])  # noqa: S606 - a person's own command

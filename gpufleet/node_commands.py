@@ -19,10 +19,12 @@ def _program() -> t.Any:
     for place in (ROOT / "collections", pathlib.Path.home() / ".ansible" / "collections", pathlib.Path("/usr/share/ansible/collections")):
         if (place / "ansible_collections" / "gpufleet" / "vmss").is_dir():
             sys.path.insert(0, str(place))
-            from ansible_collections.gpufleet.vmss.plugins.module_utils.node import cli  # noqa: PLC0415
+            from ansible_collections.gpufleet.vmss.plugins.module_utils.node import cli
 
             return cli
-    raise click.ClickException("the collection gpufleet.vmss is not installed; run this in a clone, or: ansible-galaxy collection install gpufleet.vmss")
+    raise click.ClickException(
+        "the collection gpufleet.vmss is not installed; run this in a clone, or: ansible-galaxy collection install gpufleet.vmss"
+    )
 
 
 @click.group()

@@ -45,7 +45,11 @@ def run(playbook: str, *, directory: pathlib.Path, environment: dict[str, str], 
     def note(event: dict[str, t.Any]) -> bool:
         data = event.get("event_data", {})
         answer = data.get("res")
-        if event.get("event") in ("runner_on_ok", "runner_on_failed") and isinstance(answer, dict) and isinstance(answer.get("subsystems"), dict):
+        if (
+            event.get("event") in ("runner_on_ok", "runner_on_failed")
+            and isinstance(answer, dict)
+            and isinstance(answer.get("subsystems"), dict)
+        ):
             results.setdefault(data["host"], {}).update(answer["subsystems"])
         return False
 
@@ -63,5 +67,8 @@ def run(playbook: str, *, directory: pathlib.Path, environment: dict[str, str], 
     )
     stats = runner.stats or {}
     # ansible-runner counts a host with changes under "changed", one without under "ok" alone.
-    changed = {host: int(stats.get("changed", {}).get(host, 0)) for host in {*stats.get("ok", {}), *stats.get("changed", {}), *stats.get("failures", {})}}
+    changed = {
+        host: int(stats.get("changed", {}).get(host, 0))
+        for host in {*stats.get("ok", {}), *stats.get("changed", {}), *stats.get("failures", {})}
+    }
     return Run(status=int(runner.rc or 0), changed=changed, results=results, seconds=time.monotonic() - started)

@@ -27,11 +27,11 @@ while block := connection.recv(1 << 16):
     size += len(block)
 print(peer[0], size, flush=True)
 """
-_SENDER = """
+_SENDER = f"""
 import socket, sys
-connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout={limit})
+connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout={LIMIT_SECONDS})
 connection.sendall(bytes(int(sys.argv[3])))
-""".format(limit=LIMIT_SECONDS)
+"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

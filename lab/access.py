@@ -20,7 +20,12 @@ def key_pair(paths: Paths) -> str:
     paths.access.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = paths.access / "id_ed25519"
     if not key.exists():
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"gpufleet-lab-{paths.prefix}", "-f", str(key)], check=True, stdin=subprocess.DEVNULL, timeout=30)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"gpufleet-lab-{paths.prefix}", "-f", str(key)],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            timeout=30,
+        )
     return key.with_suffix(".pub").read_text(encoding="ascii").strip()
 
 
@@ -76,4 +81,9 @@ def document(fleet: Fleet) -> dict[str, object]:
         }
         for item in fleet.instances
     ]
-    return {"prefix": fleet.prefix, "resource_group": fleet.description.resource_group, "hub": str(description.HUB_VNET), "instances": instances}
+    return {
+        "prefix": fleet.prefix,
+        "resource_group": fleet.description.resource_group,
+        "hub": str(description.HUB_VNET),
+        "instances": instances,
+    }

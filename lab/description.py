@@ -92,7 +92,9 @@ def load(path: pathlib.Path) -> Description:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DescriptionError(f"{path}: cannot be read ({error.strerror}); name a lab description, for example lab/fleets/demo.yml") from error
+        raise DescriptionError(
+            f"{path}: cannot be read ({error.strerror}); name a lab description, for example lab/fleets/demo.yml"
+        ) from error
     except yaml.YAMLError as error:
         raise DescriptionError(f"{path}: is not valid YAML: {error}") from error
     return parse(document, where=str(path))
@@ -103,9 +105,7 @@ def parse(document: object, *, where: str = "description") -> Description:
     top = _mapping(document, where)
     _only(top, {*_DEFAULTS, "vnets", "scale_sets"}, where)
     vnets = tuple(_vnet(item, f"{where}: vnets[{index}]") for index, item in enumerate(_sequence(top, "vnets", where)))
-    scale_sets = tuple(
-        _scale_set(item, f"{where}: scale_sets[{index}]") for index, item in enumerate(_sequence(top, "scale_sets", where))
-    )
+    scale_sets = tuple(_scale_set(item, f"{where}: scale_sets[{index}]") for index, item in enumerate(_sequence(top, "scale_sets", where)))
     description = Description(
         **{key: str(top.get(key, default)) for key, default in _DEFAULTS.items()},
         vnets=vnets,
@@ -175,12 +175,16 @@ def _check_scale_sets(description: Description, where: str) -> None:
         key = (scale_set.vnet, scale_set.subnet)
         if key not in prefixes:
             known = ", ".join(f"{vnet}/{subnet}" for vnet, subnet in prefixes) or "none"
-            raise DescriptionError(f"{where}: scale set {scale_set.name} names subnet {'/'.join(key)}, which is not described (known: {known})")
+            raise DescriptionError(
+                f"{where}: scale set {scale_set.name} names subnet {'/'.join(key)}, which is not described (known: {known})"
+            )
         wanted[key] += scale_set.instances * scale_set.ip_configurations
     for key, count in wanted.items():
         room = prefixes[key].num_addresses - RESERVED_AT_START - RESERVED_AT_END
         if count > room:
-            raise DescriptionError(f"{where}: subnet {'/'.join(key)} {prefixes[key]} has {room} usable addresses, {count} are asked for; widen it")
+            raise DescriptionError(
+                f"{where}: subnet {'/'.join(key)} {prefixes[key]} has {room} usable addresses, {count} are asked for; widen it"
+            )
 
 
 def _mapping(value: object, where: str) -> dict[str, t.Any]:

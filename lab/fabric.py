@@ -24,6 +24,8 @@ ROUTER_MAC = "12:34:56:78:9a:bc"
 MTU = 1500
 METADATA_ADDRESS = "169.254.169.254"
 METADATA_LINK = "imds"
+# Stands in sets that would be empty, which nft does not take: no packet comes from it.
+NOBODY = "192.0.2.1"
 # Places beside the nodes: namespace, address with prefix, router's address there.
 HUB = ("hub", "10.0.0.4/24", "10.0.0.1")
 STORAGE = ("storage", "10.0.1.4/24", "10.0.1.1")
@@ -44,7 +46,11 @@ def port(number: int) -> str:
 
 def link_lines(fleet: Fleet) -> list[str]:
     """``ip -batch`` lines for the router's namespace: cables to every place and node, addresses, routes."""
-    lines = [f"link add {METADATA_LINK} type veth peer name {METADATA_LINK}p", f"address add {METADATA_ADDRESS}/32 dev {METADATA_LINK}", f"link set {METADATA_LINK} up"]
+    lines = [
+        f"link add {METADATA_LINK} type veth peer name {METADATA_LINK}p",
+        f"address add {METADATA_ADDRESS}/32 dev {METADATA_LINK}",
+        f"link set {METADATA_LINK} up",
+    ]
     for name, address, router in (HUB, STORAGE, INTERNET):
         lines += _cable(name, name)
         lines += [f"address add {router}/{address.partition('/')[2]} dev {name}"]
@@ -53,7 +59,9 @@ def link_lines(fleet: Fleet) -> list[str]:
         lines += [f"neigh replace {instance.primary_address} lladdr {instance.mac} dev {port(number)} nud permanent"]
         lines += [f"route add {instance.primary_address}/32 dev {port(number)}"]
         # The fabric delivers by NIC and never asks the VM for a secondary address.
-        lines += [f"route add {address}/32 via {instance.primary_address} dev {port(number)} onlink" for address in instance.secondary_addresses]
+        lines += [
+            f"route add {address}/32 via {instance.primary_address} dev {port(number)} onlink" for address in instance.secondary_addresses
+        ]
     # Whatever is asked for by ARP has a route and so is answered by the router itself.
     return [*lines, f"route add default via {INTERNET[1].partition('/')[0]}"]
 
@@ -97,18 +105,20 @@ def ruleset(fleet: Fleet) -> str:
     cabled = list(enumerate(nodes(fleet)))
     allowed = [f'"{port(number)}" . {item.mac} . {address}' for number, item in cabled for address in item.addresses]
     ports = [f'"{port(number)}"' for number, _ in cabled]
-    outbound = [f"{item.primary_address} : {OUTBOUND.network_address + 1 + number % (OUTBOUND.num_addresses - 2)}" for number, item in cabled]
+    outbound = [
+        f"{item.primary_address} : {OUTBOUND.network_address + 1 + number % (OUTBOUND.num_addresses - 2)}" for number, item in cabled
+    ]
     primaries = [item.primary_address for _, item in cabled]
     clusters = [str(vnet.address_space) for vnet in fleet.description.vnets]
     same = [f"{space} . {space}" for space in clusters]
     return f"""
 table ip fabric {{
   set ports {{ type ifname; elements = {{ {_elements(ports, '"none"')} }} }}
-  set configurations {{ type ifname . ether_addr . ipv4_addr; elements = {{ {_elements(allowed, '"none" . 00:00:00:00:00:00 . 0.0.0.0')} }} }}
-  set primaries {{ type ipv4_addr; elements = {{ {_elements(primaries, "0.0.0.0")} }} }}
-  set clusters {{ type ipv4_addr; flags interval; elements = {{ {_elements(clusters, "0.0.0.0")} }} }}
-  set same_vnet {{ type ipv4_addr . ipv4_addr; flags interval; elements = {{ {_elements(same, "0.0.0.0 . 0.0.0.0")} }} }}
-  map outbound {{ type ipv4_addr : ipv4_addr; elements = {{ {_elements(outbound, "0.0.0.0 : 0.0.0.0")} }} }}
+  set configurations {{ type ifname . ether_addr . ipv4_addr; elements = {{ {_elements(allowed, '"none" . 00:00:00:00:00:00 . 192.0.2.1')} }} }}
+  set primaries {{ type ipv4_addr; elements = {{ {_elements(primaries, NOBODY)} }} }}
+  set clusters {{ type ipv4_addr; flags interval; elements = {{ {_elements(clusters, NOBODY)} }} }}
+  set same_vnet {{ type ipv4_addr . ipv4_addr; flags interval; elements = {{ {_elements(same, f"{NOBODY} . {NOBODY}")} }} }}
+  map outbound {{ type ipv4_addr : ipv4_addr; elements = {{ {_elements(outbound, f"{NOBODY} : {NOBODY}")} }} }}
 
   chain source {{
     type filter hook prerouting priority raw; policy accept;
@@ -164,4 +174,3 @@ def build(paths: Paths, fleet: Fleet) -> None:
 
 def _batch(paths: Paths, network: str, lines: list[str]) -> None:
     namespace.inside(paths, ["ip", "-batch", "-"], network=network, stdin="\n".join(lines) + "\n")
-

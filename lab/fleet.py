@@ -82,9 +82,7 @@ class Fleet:
 
 def build(description: described.Description, *, prefix: str, public_key: str) -> Fleet:
     """Give every instance its identity and addresses; the same description and prefix give the same fleet."""
-    free = {
-        (vnet.name, subnet.name): _usable(subnet.prefix) for vnet in description.vnets for subnet in vnet.subnets
-    }
+    free = {(vnet.name, subnet.name): _usable(subnet.prefix) for vnet in description.vnets for subnet in vnet.subnets}
     instances = []
     for scale_set in description.scale_sets:
         pool = free[scale_set.vnet, scale_set.subnet]

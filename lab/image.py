@@ -69,12 +69,23 @@ def ensure(suite: str, say: t.Callable[[str], None]) -> pathlib.Path:
         log = IMAGES / f"{suite}.log"
         with log.open("w", encoding="utf-8") as output:
             try:
-                done = subprocess.run(build_argv(suite, temporary), stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=BUILD_LIMIT_SECONDS, check=False)
+                done = subprocess.run(
+                    build_argv(suite, temporary),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    timeout=BUILD_LIMIT_SECONDS,
+                    check=False,
+                )
             except subprocess.TimeoutExpired as error:
-                raise LabError(f"the root file system of {suite} was not ready within {BUILD_LIMIT_SECONDS} seconds; see {log}, then try again") from error
+                raise LabError(
+                    f"the root file system of {suite} was not ready within {BUILD_LIMIT_SECONDS} seconds; see {log}, then try again"
+                ) from error
         if done.returncode != 0:
             last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
-            raise LabError(f"the root file system of {suite} could not be made; is the Debian archive reachable? The last lines of {log}:\n{last}")
+            raise LabError(
+                f"the root file system of {suite} could not be made; is the Debian archive reachable? The last lines of {log}:\n{last}"
+            )
         os.rename(temporary, target)
     return target
 

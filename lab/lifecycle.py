@@ -32,7 +32,9 @@ def up(prefix: str, file: pathlib.Path, say: Say) -> fleet.Fleet:
     described = description.load(file)
     preflight.check(preflight.read(), fleet.build(described, prefix=prefix, public_key=""))
     if paths.ready.exists() and namespace.exists(paths):
-        raise LabError(f"lab {prefix} is already up; look at it with `gpufleet lab status --prefix {prefix}`, or take it down first with `gpufleet lab down --prefix {prefix}`")
+        raise LabError(
+            f"lab {prefix} is already up; look at it with `gpufleet lab status --prefix {prefix}`, or take it down first with `gpufleet lab down --prefix {prefix}`"
+        )
     if leftover(paths):
         say(f"lab {prefix} was left half made by an earlier run; removing it first")
         down(prefix)
@@ -62,7 +64,14 @@ def _start_daemon(paths: Paths, file: pathlib.Path) -> None:
     argv = namespace.entered(paths, [sys.executable, "-m", "lab.daemon", "--prefix", paths.prefix, "--description", str(file.resolve())])
     with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
         # Entering a mount namespace starts at its root, so the package is found by path, not by folder.
-        process = subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            argv,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     deadline = time.monotonic() + DAEMON_LIMIT_SECONDS
     while not answer.exists():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -101,7 +110,9 @@ def _kill(paths: Paths) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
         if time.monotonic() > deadline:
-            raise LabError(f"processes of lab {paths.prefix} do not end: {', '.join(map(str, members))}; end them, then take the lab down again")
+            raise LabError(
+                f"processes of lab {paths.prefix} do not end: {', '.join(map(str, members))}; end them, then take the lab down again"
+            )
         time.sleep(POLL_SECONDS)
 
 

@@ -26,7 +26,21 @@ def create(paths: Paths) -> None:
     _machine(["mount", "--make-private", str(holder)])
     paths.mount_namespace.touch()
     pathlib.Path("/run/netns").mkdir(exist_ok=True)
-    _machine(["unshare", f"--mount={paths.mount_namespace}", "--propagation", "private", "mount", "-t", "tmpfs", "-o", "mode=0755", "netns", "/run/netns"])
+    _machine(
+        [
+            "unshare",
+            f"--mount={paths.mount_namespace}",
+            "--propagation",
+            "private",
+            "mount",
+            "-t",
+            "tmpfs",
+            "-o",
+            "mode=0755",
+            "netns",
+            "/run/netns",
+        ]
+    )
     if not pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists():
         # crun refuses the mixed tree of versions 1 and 2; inside the lab there is version 2 alone.
         inside(paths, ["umount", "-R", "/sys/fs/cgroup"])
@@ -57,7 +71,9 @@ def entered(paths: Paths, argv: t.Sequence[str], *, network: str = "") -> list[s
     return [*enter, *(["ip", "netns", "exec", network] if network else []), *argv]
 
 
-def inside(paths: Paths, argv: t.Sequence[str], *, network: str = "", stdin: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+def inside(
+    paths: Paths, argv: t.Sequence[str], *, network: str = "", stdin: str | None = None, check: bool = True
+) -> subprocess.CompletedProcess[str]:
     """Run one command inside the lab, with a limit. Raises LabError with the command's own words."""
     return _run(entered(paths, argv, network=network), stdin=stdin, check=check)
 
@@ -69,7 +85,9 @@ def _machine(argv: t.Sequence[str]) -> None:
 def _run(argv: t.Sequence[str], *, stdin: str | None, check: bool) -> subprocess.CompletedProcess[str]:
     given: dict[str, t.Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
-        done = subprocess.run(list(argv), capture_output=True, text=True, errors="replace", timeout=COMMAND_LIMIT_SECONDS, check=False, **given)
+        done = subprocess.run(
+            list(argv), capture_output=True, text=True, errors="replace", timeout=COMMAND_LIMIT_SECONDS, check=False, **given
+        )
     except subprocess.TimeoutExpired as error:
         raise LabError(f"`{' '.join(argv)}` did not end within {COMMAND_LIMIT_SECONDS} seconds; take the lab down and try again") from error
     if check and done.returncode != 0:

@@ -76,7 +76,11 @@ def prepare(paths: Paths, fleet: Fleet, instance: Instance, lower: pathlib.Path)
     # Azure's DNS knows every VM by its name; sudo waits for that answer.
     _write(upper / "etc" / "hosts", f"127.0.0.1 localhost\n127.0.1.1 {instance.computer_name}\n", mode=0o644)
     authorized = upper / "home" / ADMIN_USER / ".ssh" / "authorized_keys"
-    namespace.inside(paths, ["install", "-D", "-m", "0600", "/dev/stdin", str(folder / "root" / authorized.relative_to(upper))], stdin=fleet.public_key + "\n")
+    namespace.inside(
+        paths,
+        ["install", "-D", "-m", "0600", "/dev/stdin", str(folder / "root" / authorized.relative_to(upper))],
+        stdin=fleet.public_key + "\n",
+    )
     namespace.inside(paths, ["chroot", str(folder / "root"), "chown", "-R", f"{ADMIN_USER}:{ADMIN_USER}", f"/home/{ADMIN_USER}/.ssh"])
 
 
@@ -88,7 +92,12 @@ def host_key(paths: Paths, instance: Instance) -> str:
 def _host_key(folder: pathlib.Path, instance: Instance) -> None:
     key = folder / "ssh_host_ed25519_key"
     if not key.exists():
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", instance.computer_name, "-f", str(key)], check=True, stdin=subprocess.DEVNULL, timeout=30)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", instance.computer_name, "-f", str(key)],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            timeout=30,
+        )
     for name, mode in ((key.name, 0o600), (f"{key.name}.pub", 0o644)):
         _write(folder / "upper" / "etc" / "ssh" / name, (folder / name).read_text(encoding="ascii"), mode=mode)
 
@@ -124,7 +133,9 @@ def state(paths: Paths, instance: Instance) -> str:
 
 
 def _late(paths: Paths, instance: Instance) -> str:
-    failed = namespace.inside(paths, podman(paths, "exec", instance.computer_name, "systemctl", "list-units", "--failed", "--no-legend", "--plain"), check=False)
+    failed = namespace.inside(
+        paths, podman(paths, "exec", instance.computer_name, "systemctl", "list-units", "--failed", "--no-legend", "--plain"), check=False
+    )
     detail = (failed.stdout or failed.stderr).strip() or "no unit has failed; the machine may be too busy"
     return f"node {instance.computer_name} is {state(paths, instance)!r}, not running, after {START_LIMIT_SECONDS} seconds: {detail}"
 

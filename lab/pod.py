@@ -67,7 +67,9 @@ def load() -> dict[str, t.Any]:
     return t.cast("dict[str, t.Any]", json.loads(found[0].read_text(encoding="utf-8")))
 
 
-def call(command: str, name: str, configuration: dict[str, t.Any], plugin: dict[str, t.Any], previous: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
+def call(
+    command: str, name: str, configuration: dict[str, t.Any], plugin: dict[str, t.Any], previous: dict[str, t.Any] | None
+) -> dict[str, t.Any] | None:
     """Run one plugin as the CNI specification says."""
     given = {**plugin, "name": configuration["name"], "cniVersion": configuration["cniVersion"]}
     if previous is not None:

@@ -69,11 +69,15 @@ def check(machine: Machine, fleet: Fleet) -> None:
         if scale_set.kind == "container":
             profile.load(scale_set.profile)
             if scale_set.image not in image.SUITES:
-                raise LabError(f"scale set {scale_set.name} has image {scale_set.image}, which is not known; known: {', '.join(image.SUITES)}")
+                raise LabError(
+                    f"scale set {scale_set.name} has image {scale_set.image}, which is not known; known: {', '.join(image.SUITES)}"
+                )
     count = len(fabric.nodes(fleet))
     memory = BASE_MEMORY_MIB + count * NODE_MEMORY_MIB
     if machine.memory_free < memory:
-        raise LabError(f"{count} nodes need {memory} MiB of free memory, this machine has {machine.memory_free} MiB; describe fewer instances")
+        raise LabError(
+            f"{count} nodes need {memory} MiB of free memory, this machine has {machine.memory_free} MiB; describe fewer instances"
+        )
     wanted = count * NODE_INOTIFY_INSTANCES
     if machine.inotify_instances < wanted:
         raise LabError(

@@ -99,7 +99,9 @@ class Arm:
         except web.HTTPNotFound:
             response = ArmError(404, "InvalidResourceType", f"The resource type could not be found for path '{request.path}'.").response()
         except web.HTTPMethodNotAllowed:
-            response = ArmError(405, "HttpMethodNotAllowed", f"The HTTP method '{request.method}' is not supported at '{request.path}'.").response()
+            response = ArmError(
+                405, "HttpMethodNotAllowed", f"The HTTP method '{request.method}' is not supported at '{request.path}'."
+            ).response()
         identifier = str(uuid.uuid4())
         response.headers["x-ms-request-id"] = identifier
         response.headers["x-ms-correlation-request-id"] = request.headers.get("x-ms-correlation-request-id", identifier)
@@ -125,27 +127,46 @@ class Arm:
 
     def _authorized(self, request: web.Request) -> None:
         kind, _, value = request.headers.get("Authorization", "").partition(" ")
-        challenge = {"WWW-Authenticate": f'Bearer authorization_uri="{self.base_url}/{self.fleet.description.tenant}", error="invalid_token"'}
+        challenge = {
+            "WWW-Authenticate": f'Bearer authorization_uri="{self.base_url}/{self.fleet.description.tenant}", error="invalid_token"'
+        }
         if kind != "Bearer" or not value:
             raise ArmError(401, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.", headers=challenge)
         token = self.tokens.find(value)
         if token is None:
             raise ArmError(401, "InvalidAuthenticationToken", "The access token is invalid.", headers=challenge)
         if token.expires <= self.tokens.clock():
-            raise ArmError(401, "ExpiredAuthenticationToken", "The access token expiry UTC time is earlier than current UTC time.", headers=challenge)
+            raise ArmError(
+                401, "ExpiredAuthenticationToken", "The access token expiry UTC time is earlier than current UTC time.", headers=challenge
+            )
         if token.audience != self.base_url:
-            raise ArmError(401, "InvalidAuthenticationTokenAudience", f"The access token has been obtained for wrong audience or resource '{token.audience}'.", headers=challenge)
+            raise ArmError(
+                401,
+                "InvalidAuthenticationTokenAudience",
+                f"The access token has been obtained for wrong audience or resource '{token.audience}'.",
+                headers=challenge,
+            )
 
     def _versioned(self, request: web.Request) -> None:
         version = request.query.get("api-version")
         if not version:
-            raise ArmError(400, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
+            raise ArmError(
+                400, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."
+            )
         # A scale set's NICs and addresses belong to Microsoft.Network, although their path starts at Microsoft.Compute.
         path = request.path.lower()
-        provider = "microsoft.network" if "microsoft.network" in path or "/networkinterfaces" in path else "microsoft.compute" if "microsoft.compute" in path else "microsoft.resources"
+        provider = (
+            "microsoft.network"
+            if "microsoft.network" in path or "/networkinterfaces" in path
+            else "microsoft.compute"
+            if "microsoft.compute" in path
+            else "microsoft.resources"
+        )
         if version not in VERSIONS[provider]:
             supported = ", ".join(sorted(VERSIONS[provider]))
-            raise ArmError(400, "InvalidApiVersionParameter", f"The api-version '{version}' is invalid. The supported versions are '{supported}'.")
+            raise ArmError(
+                400, "InvalidApiVersionParameter", f"The api-version '{version}' is invalid. The supported versions are '{supported}'."
+            )
 
     # Lists and single documents
 
@@ -164,7 +185,13 @@ class Arm:
 
     def _subscription(self) -> Document:
         identifier = self.fleet.description.subscription
-        return {"id": f"/subscriptions/{identifier}", "subscriptionId": identifier, "tenantId": self.fleet.description.tenant, "displayName": "gpufleet lab", "state": "Enabled"}
+        return {
+            "id": f"/subscriptions/{identifier}",
+            "subscriptionId": identifier,
+            "tenantId": self.fleet.description.tenant,
+            "displayName": "gpufleet lab",
+            "state": "Enabled",
+        }
 
     def groups(self, request: web.Request) -> Document:
         return {"value": [self.group(request)]}
@@ -186,7 +213,9 @@ class Arm:
         wanted = request.match_info["set"].lower()
         found = next((item for item in self.fleet.description.scale_sets if item.name.lower() == wanted), None)
         if found is None:
-            raise errors.resource_not_found("Microsoft.Compute/virtualMachineScaleSets", request.match_info["set"], self.fleet.description.resource_group)
+            raise errors.resource_not_found(
+                "Microsoft.Compute/virtualMachineScaleSets", request.match_info["set"], self.fleet.description.resource_group
+            )
         return found
 
     def _uniform_set(self, request: web.Request) -> ScaleSet:
@@ -201,7 +230,11 @@ class Arm:
     def scale_set_view(self, request: web.Request) -> Document:
         found = self._set(request)
         if found.orchestration != "Uniform":
-            raise ArmError(409, "OperationNotAllowed", "Operation 'VirtualMachineScaleSets.virtualMachineScaleSetsInstanceViewOperation.GET' is not allowed on Virtual Machine Scale Set in orchestration mode Flexible.")
+            raise ArmError(
+                409,
+                "OperationNotAllowed",
+                "Operation 'VirtualMachineScaleSets.virtualMachineScaleSetsInstanceViewOperation.GET' is not allowed on Virtual Machine Scale Set in orchestration mode Flexible.",
+            )
         return scale_sets.instance_view(found)
 
     def skus(self, request: web.Request) -> Document:
@@ -212,7 +245,12 @@ class Arm:
     def instances(self, request: web.Request) -> Document:
         found = self._set(request)
         if found.orchestration != "Uniform":
-            return self._page(request, self.fleet.instances_of(found.name), lambda item: instances.flexible(self.fleet, item, view=False), paging.INSTANCES)
+            return self._page(
+                request,
+                self.fleet.instances_of(found.name),
+                lambda item: instances.flexible(self.fleet, item, view=False),
+                paging.INSTANCES,
+            )
         expand, select, filter_text = (request.query.get(name) for name in ("$expand", "$select", "$filter"))
         if expand not in (None, "instanceView"):
             raise errors.bad_parameter("$expand", "The only value it takes here is 'instanceView'.")
@@ -255,7 +293,12 @@ class Arm:
 
     def set_interfaces(self, request: web.Request) -> Document:
         # The lists of a whole set's NICs know Uniform sets only; Azure says that a Flexible one does not exist.
-        return self._page(request, self.fleet.instances_of(self._uniform_set(request).name), lambda item: interfaces.render(self.fleet, item), paging.INTERFACES)
+        return self._page(
+            request,
+            self.fleet.instances_of(self._uniform_set(request).name),
+            lambda item: interfaces.render(self.fleet, item),
+            paging.INTERFACES,
+        )
 
     def instance_interfaces(self, request: web.Request) -> Document:
         return {"value": [interfaces.render(self.fleet, self._instance(request))]}
@@ -298,7 +341,9 @@ class Arm:
         wanted = request.match_info["machine"].lower()
         found = next((item for item in self._flexible() if item.name.lower() == wanted), None)
         if found is None:
-            raise errors.resource_not_found("Microsoft.Compute/virtualMachines", request.match_info["machine"], self.fleet.description.resource_group)
+            raise errors.resource_not_found(
+                "Microsoft.Compute/virtualMachines", request.match_info["machine"], self.fleet.description.resource_group
+            )
         return found
 
     def machine(self, request: web.Request) -> Document:
@@ -314,19 +359,25 @@ class Arm:
         wanted = request.match_info["nic"].lower()
         found = next((item for item in self._flexible() if names.interface(self.fleet, item).rpartition("/")[2].lower() == wanted), None)
         if found is None:
-            raise errors.resource_not_found("Microsoft.Network/networkInterfaces", request.match_info["nic"], self.fleet.description.resource_group)
+            raise errors.resource_not_found(
+                "Microsoft.Network/networkInterfaces", request.match_info["nic"], self.fleet.description.resource_group
+            )
         return interfaces.render(self.fleet, found)
 
     # VNets
 
     def virtual_networks(self, request: web.Request) -> Document:
-        return self._page(request, virtual_networks.all_of(self.fleet), lambda item: virtual_networks.render(self.fleet, item), paging.SMALL)
+        return self._page(
+            request, virtual_networks.all_of(self.fleet), lambda item: virtual_networks.render(self.fleet, item), paging.SMALL
+        )
 
     def _vnet(self, request: web.Request) -> t.Any:
         wanted = request.match_info["vnet"].lower()
         found = next((item for item in virtual_networks.all_of(self.fleet) if item.name.lower() == wanted), None)
         if found is None:
-            raise errors.resource_not_found("Microsoft.Network/virtualNetworks", request.match_info["vnet"], self.fleet.description.resource_group)
+            raise errors.resource_not_found(
+                "Microsoft.Network/virtualNetworks", request.match_info["vnet"], self.fleet.description.resource_group
+            )
         return found
 
     def virtual_network(self, request: web.Request) -> Document:

@@ -34,7 +34,11 @@ def resource_not_found(kind: str, name: str, group: str) -> ArmError:
 
 
 def parent_not_found(kind: str, name: str) -> ArmError:
-    return ArmError(404, "ParentResourceNotFound", f"Failed to perform 'read' on resource(s) of type '{kind}', because the parent resource '{name}' could not be found.")
+    return ArmError(
+        404,
+        "ParentResourceNotFound",
+        f"Failed to perform 'read' on resource(s) of type '{kind}', because the parent resource '{name}' could not be found.",
+    )
 
 
 def group_not_found(name: str) -> ArmError:

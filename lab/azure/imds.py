@@ -56,7 +56,9 @@ class Imds:
         app.router.add_get("/metadata/instance{path:(/.*)?}", self._guarded(self._instance))
         return app
 
-    def _guarded(self, handler: t.Callable[[web.Request, Instance], web.Response], *, kind: str = "instance", rate: int = RATE) -> t.Callable[[web.Request], t.Any]:
+    def _guarded(
+        self, handler: t.Callable[[web.Request, Instance], web.Response], *, kind: str = "instance", rate: int = RATE
+    ) -> t.Callable[[web.Request], t.Any]:
         async def call(request: web.Request) -> web.Response:
             item = self.primaries.get(self.address_of(request))
             if item is None:
@@ -91,7 +93,10 @@ class Imds:
         versions = request.query.getall("api-version", [])
         if len(versions) != 1 or versions[0] not in VERSIONS:
             newest = list(reversed(VERSIONS[-5:]))
-            return _json({"error": "Bad request. api-version was not specified in the request or is not supported", "newest-versions": newest}, status=400)
+            return _json(
+                {"error": "Bad request. api-version was not specified in the request or is not supported", "newest-versions": newest},
+                status=400,
+            )
         found = _walk(document(self.fleet, item), [part for part in request.match_info["path"].split("/") if part])
         if found is None:
             return _error(404, "Not found")
@@ -106,7 +111,10 @@ class Imds:
 
     def _token(self, request: web.Request, item: Instance) -> web.Response:
         if request.query.get("api-version") not in IDENTITY_VERSIONS:
-            return _json({"error": "invalid_request", "error_description": "Required query variable 'api-version' is missing or not supported"}, status=400)
+            return _json(
+                {"error": "invalid_request", "error_description": "Required query variable 'api-version' is missing or not supported"},
+                status=400,
+            )
         resource = request.query.get("resource")
         if not resource:
             return _json({"error": "invalid_request", "error_description": "Required query variable 'resource' is missing"}, status=400)

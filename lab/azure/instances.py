@@ -68,7 +68,11 @@ def instance_view(item: Instance, *, uniform: bool) -> Document:
     ]
     view: Document = {"computerName": item.computer_name, "osName": "debian", "hyperVGeneration": "V2", "statuses": statuses}
     if uniform:
-        view |= {"platformUpdateDomain": item.update_domain, "platformFaultDomain": item.fault_domain, "placementGroupId": item.placement_group_id}
+        view |= {
+            "platformUpdateDomain": item.update_domain,
+            "platformFaultDomain": item.fault_domain,
+            "placementGroupId": item.placement_group_id,
+        }
     else:
         view |= {"platformFaultDomain": item.fault_domain}
     return view

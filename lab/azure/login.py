@@ -36,7 +36,13 @@ class LoginError(Exception):
     def response(self) -> web.Response:
         trace, correlation = uuid.uuid4(), uuid.uuid4()
         description = f"AADSTS{self.number}: {self} Trace ID: {trace} Correlation ID: {correlation} Timestamp: 2026-01-01 00:00:00Z"
-        body = {"error": self.error, "error_description": description, "error_codes": [self.number], "trace_id": str(trace), "correlation_id": str(correlation)}
+        body = {
+            "error": self.error,
+            "error_description": description,
+            "error_codes": [self.number],
+            "trace_id": str(trace),
+            "correlation_id": str(correlation),
+        }
         return web.json_response(body, status=self.status)
 
 
@@ -70,7 +76,12 @@ def routes(principal: Principal, tokens: Tokens, base_url: str) -> list[web.Rout
         entry = {
             "name": "gpufleet-lab",
             "resourceManager": f"{base_url}/",
-            "authentication": {"loginEndpoint": f"{base_url}/", "audiences": [f"{base_url}/"], "tenant": principal.tenant, "identityProvider": "AAD"},
+            "authentication": {
+                "loginEndpoint": f"{base_url}/",
+                "audiences": [f"{base_url}/"],
+                "tenant": principal.tenant,
+                "identityProvider": "AAD",
+            },
             "suffixes": {},
         }
         # Older versions of the document are the cloud itself, newer ones a list of clouds.
@@ -89,7 +100,11 @@ def _grant(principal: Principal, tokens: Tokens, tenant: str, form: dict[str, st
     if form.get("grant_type") != "client_credentials":
         raise LoginError(70003, "unsupported_grant_type", f"The app requested an unsupported grant type '{form.get('grant_type', '')}'.")
     if form.get("client_id") != principal.client_id:
-        raise LoginError(700016, "unauthorized_client", f"Application with identifier '{form.get('client_id', '')}' was not found in the directory '{tenant}'.")
+        raise LoginError(
+            700016,
+            "unauthorized_client",
+            f"Application with identifier '{form.get('client_id', '')}' was not found in the directory '{tenant}'.",
+        )
     given = form.get("client_secret", "")
     if secrets.compare_digest(given.encode(), principal.expired_secret.encode()):
         raise LoginError(7000222, "invalid_client", "The provided client secret keys for app are expired.", status=401)
@@ -103,4 +118,8 @@ def _grant(principal: Principal, tokens: Tokens, tenant: str, form: dict[str, st
 
 
 def _no_tenant(tenant: str) -> LoginError:
-    return LoginError(90002, "invalid_request", f"Tenant '{tenant}' not found. Check to make sure you have the correct tenant ID and are signing into the correct cloud.")
+    return LoginError(
+        90002,
+        "invalid_request",
+        f"Tenant '{tenant}' not found. Check to make sure you have the correct tenant ID and are signing into the correct cloud.",
+    )

@@ -21,7 +21,9 @@ INTERFACES = 100
 SMALL = 1000
 
 
-def page(items: t.Sequence[t.Any], render: t.Callable[[t.Any], Document], *, size: int, token: str | None, url: t.Callable[[str], str]) -> Document:
+def page(
+    items: t.Sequence[t.Any], render: t.Callable[[t.Any], Document], *, size: int, token: str | None, url: t.Callable[[str], str]
+) -> Document:
     """One page of ``items``, rendered only now; ``url`` makes the link from a skip token.
 
     Raises ArmError for a token that was never given out.

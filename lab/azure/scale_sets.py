@@ -43,7 +43,11 @@ def render(fleet: Fleet, item: ScaleSet) -> Document:
         },
     }
     if uniform:
-        document["properties"] |= {"upgradePolicy": {"mode": "Manual"}, "overprovision": False, "doNotRunExtensionsOnOverprovisionedVMs": False}
+        document["properties"] |= {
+            "upgradePolicy": {"mode": "Manual"},
+            "overprovision": False,
+            "doNotRunExtensionsOnOverprovisionedVMs": False,
+        }
     if item.zones:
         document["zones"] = list(item.zones)
     return document
@@ -52,7 +56,12 @@ def render(fleet: Fleet, item: ScaleSet) -> Document:
 def instance_view(item: ScaleSet) -> Document:
     """Counts of states, as the call for a Uniform set's instance view gives them."""
     return {
-        "virtualMachine": {"statusesSummary": [{"code": "ProvisioningState/succeeded", "count": item.instances}, {"code": "PowerState/running", "count": item.instances}]},
+        "virtualMachine": {
+            "statusesSummary": [
+                {"code": "ProvisioningState/succeeded", "count": item.instances},
+                {"code": "PowerState/running", "count": item.instances},
+            ]
+        },
         "statuses": [{"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded", "time": CREATED}],
     }
 
@@ -78,7 +87,13 @@ def os_profile(fleet: Fleet, names_given: Document) -> Document:
 
 def storage_profile(item: ScaleSet) -> Document:
     return {
-        "osDisk": {"osType": "Linux", "createOption": "FromImage", "caching": "ReadOnly", "managedDisk": {"storageAccountType": "Premium_LRS"}, "diskSizeGB": 64},
+        "osDisk": {
+            "osType": "Linux",
+            "createOption": "FromImage",
+            "caching": "ReadOnly",
+            "managedDisk": {"storageAccountType": "Premium_LRS"},
+            "diskSizeGB": 64,
+        },
         "imageReference": {"publisher": PUBLISHER, "offer": f"debian-{item.image}", "sku": item.image, "version": "latest"},
     }
 
@@ -86,7 +101,10 @@ def storage_profile(item: ScaleSet) -> Document:
 def _interface(fleet: Fleet, item: ScaleSet) -> Document:
     subnet = {"id": names.subnet(fleet, item.vnet, item.subnet)}
     configurations = [
-        {"name": names.ip_configuration(number), "properties": {"primary": number == 0, "subnet": subnet, "privateIPAddressVersion": "IPv4"}}
+        {
+            "name": names.ip_configuration(number),
+            "properties": {"primary": number == 0, "subnet": subnet, "privateIPAddressVersion": "IPv4"},
+        }
         for number in range(item.ip_configurations)
     ]
     properties: Document = {

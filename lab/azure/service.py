@@ -46,7 +46,9 @@ class Service:
         )
 
 
-def environment(fleet: Fleet, principal: Principal, base_url: str, authority: pathlib.Path, ssh_config: pathlib.Path | None) -> dict[str, str]:
+def environment(
+    fleet: Fleet, principal: Principal, base_url: str, authority: pathlib.Path, ssh_config: pathlib.Path | None
+) -> dict[str, str]:
     """The variables by which azure-identity and the inventory reach this Azure and no other."""
     return {
         "AZURE_TENANT_ID": principal.tenant,

@@ -114,9 +114,16 @@ class ActionModule(ActionBase):
             self._fail(result, public, variables, earlier)
         return result
 
-    def _fail(self, result: dict[str, t.Any], state: document.Document, variables: dict[str, t.Any], earlier: list[passes.Result]) -> t.NoReturn:
+    def _fail(
+        self, result: dict[str, t.Any], state: document.Document, variables: dict[str, t.Any], earlier: list[passes.Result]
+    ) -> t.NoReturn:
         message = str(result.get("msg") or result.get("module_stderr") or result.get("exception") or "the node program gave no answer")
-        done = [change for one in earlier for name, part in one["subsystems"].items() for change in (f"{name}: {text}" for text in part["changes"])]
+        done = [
+            change
+            for one in earlier
+            for name, part in one["subsystems"].items()
+            for change in (f"{name}: {text}" for text in part["changes"])
+        ]
         done += result.get("done") or []
         if done:
             message += f"\nDone before that: {'; '.join(done)}"
@@ -145,9 +152,13 @@ class ActionModule(ActionBase):
         arguments = {"name": packages, "state": "present", "install_recommends": False, "lock_timeout": APT_LOCK_LIMIT_SECONDS}
         result = self._execute_module(module_name="ansible.builtin.apt", module_args=arguments, task_vars=variables)
         if result.get("failed"):
-            result = self._execute_module(module_name="ansible.builtin.apt", module_args={**arguments, "update_cache": True}, task_vars=variables)
+            result = self._execute_module(
+                module_name="ansible.builtin.apt", module_args={**arguments, "update_cache": True}, task_vars=variables
+            )
         if result.get("failed"):
-            raise AnsibleActionFail(f"packages {', '.join(packages)} could not be installed: {result.get('msg')}; check the node's package sources")
+            raise AnsibleActionFail(
+                f"packages {', '.join(packages)} could not be installed: {result.get('msg')}; check the node's package sources"
+            )
 
     def _reboot_allowed(self, variables: dict[str, t.Any]) -> bool:
         return "node_program_reboot" in variables and self._variable("node_program_reboot", variables) == "allowed"

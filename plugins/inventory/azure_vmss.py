@@ -219,8 +219,8 @@ import shlex
 import typing as t
 
 from ansible.errors import AnsibleError, AnsibleParserError
-from ansible.template import trust_as_template
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
+from ansible.template import trust_as_template
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import clouds, env_file, fleet, hosts, listing
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.client import Client
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.credentials import Login
@@ -276,7 +276,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if options["parallel"] < 1:
             raise AzureError(f"parallel: {options['parallel']} is not a number of calls; at least 1 (default {listing.PARALLEL})")
         if options["ssh_config"]:
-            options["ssh_config"] = str(env_file.find(options["ssh_config"], beside=pathlib.Path(path).absolute().parent, option="ssh_config"))
+            options["ssh_config"] = str(
+                env_file.find(options["ssh_config"], beside=pathlib.Path(path).absolute().parent, option="ssh_config")
+            )
         if not options["subscription_ids"]:
             raise AzureError("no subscription is named; set subscription_ids, or AZURE_SUBSCRIPTION_ID in the environment or env_file")
         return options

@@ -84,7 +84,6 @@ needs:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node import (
     cli,  # noqa: F401 - Ansible sends what is imported, and the program installs itself with its command line
     converge,

@@ -239,4 +239,4 @@ def _at(document: t.Any, *keys: str) -> Document:
 def _parts(resource_id: str) -> dict[str, str]:
     """A resource id's types and names: {"resourcegroups": "rg", ...}. ARM's ids are case-insensitive, so types are lower-case here."""
     words = resource_id.strip("/").split("/")
-    return {kind.lower(): name for kind, name in zip(words[::2], words[1::2])}
+    return {kind.lower(): name for kind, name in zip(words[::2], words[1::2], strict=False)}

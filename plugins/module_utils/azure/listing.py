@@ -61,7 +61,7 @@ def read(client: Reader, scope: Scope) -> tuple[fleet.Instance, ...]:
         try:
             sets = _scale_sets(client, scope, pool)
             # Interfaces are read after the instances they belong to, so that an instance made in between cannot lack its own.
-            machines = dict(zip(sets, pool.map(lambda item: _machines(client, item), sets)))
+            machines = dict(zip(sets, pool.map(lambda item: _machines(client, item), sets), strict=True))
             interfaces = _interfaces(client, sets, pool)
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -137,7 +137,7 @@ def _interfaces(
         paths[path] = NETWORK_VERSION if item.flexible else SCALE_SET_NETWORK_VERSION
         used[path].append(item)
     lists = pool.map(lambda path: fleet.by_owner(client.pages(path, api_version=paths[path])), paths)
-    return {item: owned for path, owned in zip(paths, lists) for item in used[path]}
+    return {item: owned for path, owned in zip(paths, lists, strict=True) for item in used[path]}
 
 
 def _group_path(item: fleet.ScaleSet) -> str:

@@ -48,7 +48,8 @@ def parse(document: Document) -> list[tuple[Subsystem, dict[str, t.Any], dict[st
     """
     if document.get("format") != FORMAT:
         raise NodeError(
-            f"the state document has format {document.get('format')!r}, this program reads {FORMAT}; use program and document of one release"
+            f"the state document has format {document.get('format')!r}, this program reads {FORMAT}; "
+            "use program and document of one release"
         )
     sections = dict(document.get("subsystems", {}))
     for name in sections:

@@ -23,7 +23,8 @@ def explain(facts: Facts, document: t.Mapping[str, t.Any], target: str) -> list[
             if file.path == target
         ]
         lines += [
-            f"{target} = {sysctl.value}: set by subsystem {name}, decided by {sysctl.variable or 'the program itself'} (in {state_path(name)})"
+            f"{target} = {sysctl.value}: set by subsystem {name}, "
+            f"decided by {sysctl.variable or 'the program itself'} (in {state_path(name)})"
             for sysctl in item.desired.sysctls
             if sysctl.key == target
         ]

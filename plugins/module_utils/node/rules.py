@@ -16,7 +16,6 @@ import typing as t
 
 from .facts.model import Rules
 
-
 # The only chains besides our own in which a rule can be ours (iptables(8), all tables).
 BUILT_IN = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
 

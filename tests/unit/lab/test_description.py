@@ -16,7 +16,9 @@ from lab import description, fleet
 DEMO = pathlib.Path(__file__).resolve().parents[3] / "lab" / "fleets" / "demo.yml"
 PLAIN: dict[str, t.Any] = {
     "vnets": [{"name": "cluster-a", "address_space": "10.1.0.0/16", "subnets": [{"name": "nodes", "prefix": "10.1.0.0/28"}]}],
-    "scale_sets": [{"name": "gpua", "sku": "Standard_D2s_v5", "vnet": "cluster-a", "subnet": "nodes", "instances": 2, "ip_configurations": 5}],
+    "scale_sets": [
+        {"name": "gpua", "sku": "Standard_D2s_v5", "vnet": "cluster-a", "subnet": "nodes", "instances": 2, "ip_configurations": 5}
+    ],
 }
 
 

@@ -79,9 +79,10 @@ def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
     _check_thresholds(parameters)
     if facts.instance is None:
         raise NodeError(
-            f"the node's addresses are not known: {facts.instance_problem or 'IMDS was not read'}; check that this is an Azure instance and that nothing blocks IMDS"
+            f"the node's addresses are not known: {facts.instance_problem or 'IMDS was not read'}; "
+            "check that this is an Azure instance and that nothing blocks IMDS"
         )
-    interface, primary, secondary = _nic(facts)
+    interface, primary, secondary = _nic(facts.instance, facts.interfaces)
     held, notes = _held(facts, name, secondary)
     packages = distribution(facts.distribution)
     sysctls = _sysctls(parameters)
@@ -105,31 +106,35 @@ def _check_thresholds(parameters: Parameters) -> None:
     given = parameters["alias_network_neighbour_thresholds"]
     if len(given) != 3 or sorted(given) != given or given[0] < 1:
         raise NodeError(
-            f"alias_network_neighbour_thresholds is {given}; give three positive numbers, each at least the one before, for example [80000, 90000, 100000]"
+            f"alias_network_neighbour_thresholds is {given}; give three positive numbers, each at least the one before, "
+            "for example [80000, 90000, 100000]"
         )
 
 
-def _nic(facts: Facts) -> tuple[str, str, tuple[str, ...]]:
+def _nic(instance: t.Mapping[str, t.Any], interfaces: t.Mapping[str, Interface]) -> tuple[str, str, tuple[str, ...]]:
     """The interface with secondary addresses, its primary address, and these; eth0 is asked first."""
-    assert facts.instance is not None
     seen = []
-    for name in sorted(facts.interfaces, key=lambda name: (name != "eth0", name)):
-        found = imds.private_addresses(facts.instance, facts.interfaces[name].mac)
+    for name in sorted(interfaces, key=lambda name: (name != "eth0", name)):
+        found = imds.private_addresses(instance, interfaces[name].mac)
         if len(found) > 1:
             return name, found[0], found[1:]
         if found:
             seen.append(f"{name} has only {found[0]}")
-    detail = "; ".join(seen) or f"IMDS lists none of the interfaces {', '.join(sorted(facts.interfaces))}"
+    detail = "; ".join(seen) or f"IMDS lists none of the interfaces {', '.join(sorted(interfaces))}"
     raise NodeError(
-        f"no NIC of this node has secondary addresses ({detail}); give the scale set's NIC more ipConfigurations, or set alias_network_state to absent"
+        f"no NIC of this node has secondary addresses ({detail}); "
+        "give the scale set's NIC more ipConfigurations, or set alias_network_state to absent"
     )
 
 
 def _subnet(instance: t.Mapping[str, t.Any], interface: Interface) -> str:
     found = imds.subnet(instance, interface.mac)
-    if found is None:
-        raise NodeError(f"IMDS names no subnet for the NIC {interface.mac}; run again, and report it if it stays so")
-    return str(ipaddress.IPv4Network(found))
+    try:
+        return str(ipaddress.IPv4Network(found or "", strict=False))
+    except ValueError as error:
+        raise NodeError(
+            f"IMDS names no usable subnet for the NIC {interface.mac} ({found or 'none'}); run again, and report it if it stays so"
+        ) from error
 
 
 def _held(facts: Facts, name: str, listed: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -62,7 +62,9 @@ SPEC = (
         name="custom_modprobe",
         type="dict",
         default={},
-        description="Lines for modprobe by file name; options of a loaded module take effect after a reboot, which is then reported as due.",
+        description=(
+            "Lines for modprobe by file name; options of a module that is loaded take effect after a reboot, which is then reported as due."
+        ),
     ),
 )
 

@@ -118,7 +118,8 @@ def desired_rules(name: str, ranges: tuple[str, ...], *, strict: bool) -> Desire
         for hook, direction in HOOKS:
             hooks[hook] = (*hooks.get(hook, ()), _counter(name, direction, ranges[0]))
         return DesiredRules(hooks=hooks, chain_prefix=CHAIN_PREFIX, is_ours=_is_ours)
-    chains, jumps = {}, {}
+    chains: dict[str, tuple[str, ...]] = {}
+    jumps: dict[str, tuple[str, ...]] = {}
     for hook, direction in HOOKS:
         chain = f"{CHAIN_PREFIX}{hook}-{direction.upper()}"
         jumps[hook] = (*jumps.get(hook, ()), f"-j {chain}")

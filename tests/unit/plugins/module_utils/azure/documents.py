@@ -74,12 +74,20 @@ def flexible(name: str, *, scale_set_name: str = "cpub", group: str = GROUP, com
 
 
 def configuration(address: str | None, *, primary: bool = False, **further: t.Any) -> Document:
-    return {"name": "ipconfig", "properties": {"privateIPAddress": address, "primary": primary, "privateIPAddressVersion": "IPv4", **further}}
+    return {
+        "name": "ipconfig",
+        "properties": {"privateIPAddress": address, "primary": primary, "privateIPAddressVersion": "IPv4", **further},
+    }
 
 
 def interface(owner: str, configurations: list[Document], *, name: str = "nic0", primary: bool = True) -> Document:
     return {
         "name": name,
         "id": f"{owner}/networkInterfaces/{name}",
-        "properties": {"primary": primary, "macAddress": "00-0D-3A-00-00-01", "ipConfigurations": configurations, "virtualMachine": {"id": owner}},
+        "properties": {
+            "primary": primary,
+            "macAddress": "00-0D-3A-00-00-01",
+            "ipConfigurations": configurations,
+            "virtualMachine": {"id": owner},
+        },
     }

@@ -57,7 +57,9 @@ def test_expand(short: str, entries: list[str]) -> None:
     assert addresses.expand(short) == entries
 
 
-@pytest.mark.parametrize("wrong", ["10.1.0.300", "10.1.0.9-10.1.0.5", "10.1.0.1-fd00::1", "10.1.0.17/28", "nodes", "10.0.0.0/8", "10.0.0.0/15"])
+@pytest.mark.parametrize(
+    "wrong", ["10.1.0.300", "10.1.0.9-10.1.0.5", "10.1.0.1-fd00::1", "10.1.0.17/28", "nodes", "10.0.0.0/8", "10.0.0.0/15"]
+)
 def test_expand_refuses(wrong: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         addresses.expand(wrong)

@@ -22,14 +22,17 @@ def one(machine: arm.Document, *interfaces: arm.Document, parent: fleet.ScaleSet
 
 
 def test_a_scale_set() -> None:
-    assert UNIFORM == fleet.ScaleSet(
-        name="gpua",
-        resource_id=arm.set_id(),
-        resource_group="Train-West",
-        subscription_id=arm.SUBSCRIPTION,
-        location="westeurope",
-        orchestration="uniform",
-        size="Standard_ND96isr_H100_v5",
+    assert (
+        fleet.ScaleSet(
+            name="gpua",
+            resource_id=arm.set_id(),
+            resource_group="Train-West",
+            subscription_id=arm.SUBSCRIPTION,
+            location="westeurope",
+            orchestration="uniform",
+            size="Standard_ND96isr_H100_v5",
+        )
+        == UNIFORM
     )
     assert FLEXIBLE.flexible
 
@@ -152,7 +155,11 @@ def test_an_interface_of_an_instance_that_is_not_listed_is_left_alone() -> None:
         ),
         ([arm.configuration("10.1.0.4/32", primary=True), arm.configuration("10.1.0.5/32")], "10.1.0.4", ("10.1.0.5",)),
         (
-            [arm.configuration("10.1.0.4", primary=True), arm.configuration("fd00::4", privateIPAddressVersion="IPv6"), arm.configuration("10.1.0.5")],
+            [
+                arm.configuration("10.1.0.4", primary=True),
+                arm.configuration("fd00::4", privateIPAddressVersion="IPv6"),
+                arm.configuration("10.1.0.5"),
+            ],
             "10.1.0.4",
             ("10.1.0.5",),
         ),
@@ -163,9 +170,7 @@ def test_addresses(configurations: list[arm.Document], primary: str, aliases: tu
 
 
 def test_addresses_of_two_interfaces() -> None:
-    second = arm.interface(
-        OWNER, [arm.configuration("10.9.0.4", primary=True), arm.configuration("10.9.0.5")], name="nic1", primary=False
-    )
+    second = arm.interface(OWNER, [arm.configuration("10.9.0.4", primary=True), arm.configuration("10.9.0.5")], name="nic1", primary=False)
     first = arm.interface(OWNER, [arm.configuration("10.1.0.4", primary=True), arm.configuration("10.1.0.5")])
     assert fleet.addresses([second, first]) == fleet.Addresses(primary="10.1.0.4", aliases=("10.9.0.5", "10.1.0.5"))
 

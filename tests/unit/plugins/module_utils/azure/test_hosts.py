@@ -114,7 +114,9 @@ def test_a_stopped_instance_needs_no_address() -> None:
 
 def test_two_instances_with_one_name() -> None:
     first, second = instance(0), instance(1)
-    with pytest.raises(AzureError, match=r"host name Node belongs to two instances: .*/virtualMachines/0 and .*/virtualMachines/1; set `hostname`"):
+    with pytest.raises(
+        AzureError, match=r"host name Node belongs to two instances: .*/virtualMachines/0 and .*/virtualMachines/1; set `hostname`"
+    ):
         hosts.check_names([("node", second), ("Node", first)])
 
 
