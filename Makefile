@@ -30,7 +30,7 @@ check: lint types unit unit-other unit-node docs-lint drift ## what needs neithe
 
 lint: $(PREPARE) ## style
 	@$(SUITE) ruff sh -c '$(BIN)/ruff format --check . && $(BIN)/ruff check .'
-	@PATH=$(CURDIR)/$(BIN):$$PATH $(SUITE) ansible-lint $(BIN)/ansible-lint --quiet
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(SUITE) ansible-lint $(BIN)/ansible-lint -q
 	@$(SUITE) yamllint $(BIN)/yamllint --strict .
 
 types: $(PREPARE) ## mypy, strict
