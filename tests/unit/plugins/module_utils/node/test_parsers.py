@@ -133,7 +133,9 @@ def test_imds_network_at_its_edges(network: dict[str, object], addresses: tuple[
     assert imds.subnet(document, "00:0d:3a:11:22:33") == subnet
 
 
-@pytest.mark.parametrize(("answer", "problem"), [(b"<html>", "not JSON"), (b"[]", "without compute"), (b'{"compute": {}, "network": ""}', "without")])
+@pytest.mark.parametrize(
+    ("answer", "problem"), [(b"<html>", "not JSON"), (b"[]", "without compute"), (b'{"compute": {}, "network": ""}', "without")]
+)
 def test_imds_answers_that_are_none(answer: bytes, problem: str, tmp_path: object) -> None:
     class Answering(System):
         def http_get(self, url: str, headers: object, *, limit: float) -> bytes:
@@ -157,7 +159,11 @@ def test_a_node_without_tools_is_an_empty_state(tmp_path: object) -> None:
             return Completed(returncode=127, stdout="", stderr="not found")
 
     asked = Reads(
-        tables=frozenset({"mangle"}), units=frozenset({"a.service"}), packages=frozenset({"p"}), files=frozenset({"/f"}), sysctls=frozenset({"net.x"})
+        tables=frozenset({"mangle"}),
+        units=frozenset({"a.service"}),
+        packages=frozenset({"p"}),
+        files=frozenset({"/f"}),
+        sysctls=frozenset({"net.x"}),
     )
     facts = read.read(Bare(str(tmp_path)), asked)
     assert not facts.tables["mangle"].available
