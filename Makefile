@@ -1,8 +1,9 @@
 # Every entry point of the project; `make help` lists them.
 
-PYTHON ?= $(shell scripts/find-python)
-# The controller's other Python: its ansible-core is another one, so the unit tests run there too.
-OTHER_PYTHON ?= 3.13
+# `make PYTHON=...` takes another interpreter than the one that scripts/find-python finds.
+PYTHON ?=
+# The controller's other Python: 3.11 ends at ansible-core 2.19, 3.13 has the newest, so unit tests run under both.
+OTHER_PYTHON ?= $(if $(findstring 3.11.,$(shell .venv/bin/python --version)),3.13,3.11)
 BIN = .venv/bin
 PREPARE = .venv/.stamp
 SUITE = scripts/suite
@@ -21,10 +22,13 @@ demo: $(PREPARE) ## a fleet in a local Azure, converged, verified; needs root
 demo-down: $(PREPARE) ## remove what the demo made
 	@$(BIN)/gpufleet lab down --prefix demo
 
-test: check sanity integration molecule ## all suites; without root, those that need none
-	@echo "== all suites passed"
+# Every suite runs, also after a failed one, and the last line sums them.
+test: $(PREPARE) ## all suites; without root those that need none, the others are named as skipped
+	@mkdir -p build && rm -f build/suites && touch build/suites
+	@SUITE_RECORD=$(CURDIR)/build/suites $(MAKE) --no-print-directory --keep-going check sanity integration molecule; scripts/suite-sum build/suites $$?
 
-test-slow: test ## the slow suites; none yet beyond the others
+test-slow: $(PREPARE) ## property tests with 2,000 examples each
+	@$(SUITE) properties $(BIN)/python -m pytest -q -p no:cacheprovider --hypothesis-profile=thorough tests/unit
 
 check: lint types unit unit-other unit-node docs-lint drift ## what needs neither root nor a lab
 
@@ -40,10 +44,10 @@ unit: $(PREPARE) ## unit tests
 	@$(SUITE) unit $(BIN)/python -m pytest -q tests/unit
 
 unit-other: $(PREPARE) ## unit tests under the controller's other Python, where there is one
-	@scripts/other-python $(OTHER_PYTHON) requirements-dev.lock tests/unit
+	@$(SUITE) unit-$(OTHER_PYTHON) scripts/other-python $(OTHER_PYTHON) requirements-dev.lock tests/unit
 
 unit-node: $(PREPARE) ## tests of the node program under Python 3.10, where there is one
-	@scripts/other-python 3.10 requirements-node.lock tests/unit/plugins/module_utils/node
+	@$(SUITE) unit-3.10 scripts/other-python 3.10 requirements-node.lock tests/unit/plugins/module_utils/node
 
 docs-lint: $(PREPARE) ## documentation of plugins, changelog
 	@$(SUITE) docs env ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/collections PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/antsibull-docs lint-collection-docs --plugin-docs .
@@ -83,5 +87,5 @@ clean: ## remove virtual environments and what was built; take labs down first
 
 $(PREPARE): requirements-dev.lock pyproject.toml scripts/system-packages lab/system-packages.txt
 	@$(SUITE) system-packages scripts/system-packages
-	@$(SUITE) virtual-environment scripts/virtual-environment .venv "$${PYTHON:-$$(scripts/find-python)}"
+	@$(SUITE) virtual-environment scripts/virtual-environment .venv "$(or $(PYTHON),$$(scripts/find-python))"
 	@touch $@
