@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: expand_addresses
-author: the gpufleet maintainers
+author: the gpufleet maintainers (@gpufleet)
 short_description: Every single address of addresses in short
 version_added: 0.1.0
 description:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: azure_vmss
-author: the gpufleet maintainers
+author: the gpufleet maintainers (@gpufleet)
 short_description: The instances of Azure virtual machine scale sets, with all their addresses
 version_added: 0.1.0
 description:
@@ -18,7 +18,7 @@ description:
   - The configuration file is called C(azure_vmss.yml), or ends in C(.azure_vmss.yml).
 notes:
   - "Host variables, each absent where Azure does not say: C(ansible_host) and C(primary_address) (the primary address of the
-    primary interface), C(alias_addresses) (all secondary IPv4 addresses in short, for example V(10.1.0.5-10.1.0.30\\,10.1.4.16/28),
+    primary interface), C(alias_addresses) (all secondary IPv4 addresses in short, for example C(10.1.0.5-10.1.0.30,10.1.4.16/28),
     expanded by the filter P(gpufleet.vmss.expand_addresses#filter)), C(vm_id) (the identity of the machine), C(scale_set),
     C(instance_id), C(resource_group), C(subscription_id), C(location), C(zone), C(fault_domain), C(placement_group),
     C(orchestration) (V(uniform) or V(flexible)), C(vm_size), C(power_state), C(provisioning_state), C(health_state),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: converge
-author: the gpufleet maintainers
+author: the gpufleet maintainers (@gpufleet)
 short_description: Bring a node to its desired state in one call
 version_added: 0.1.0
 description:
@@ -84,8 +84,10 @@ needs:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node import (
-    cli,  # noqa: F401 - Ansible sends what is imported, and the program installs itself with its command line
+
+# cli is not called here: Ansible sends to a node what is imported, and the program installs itself there with its command line.
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node import (  # pylint: disable=unused-import
+    cli,  # noqa: F401
     converge,
     document,
 )

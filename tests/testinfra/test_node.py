@@ -28,8 +28,8 @@ def expand(compact: str) -> list[str]:
     """The inventory's compact form, "10.1.0.5-10.1.0.7,10.1.0.9", as a list; read here without the project's own code."""
     addresses = []
     for part in filter(None, (piece.strip() for piece in compact.split(","))):
-        first, _, last = part.partition("-")
-        head, _, tail = first.rpartition(".")
+        first, _dash, last = part.partition("-")
+        head, _dot, tail = first.rpartition(".")
         end = int(last.rpartition(".")[2]) if last else int(tail)
         addresses += [f"{head}.{number}" for number in range(int(tail), end + 1)]
     return addresses
@@ -39,7 +39,7 @@ def mangle(host: t.Any) -> dict[str, list[str]]:
     chains: dict[str, list[str]] = {}
     for line in host.check_output("iptables -t mangle -S").splitlines():
         if line.startswith("-A "):
-            _, chain, rule = line.split(" ", 2)
+            _verb, chain, rule = line.split(" ", 2)
             chains.setdefault(chain, []).append(rule)
     return chains
 

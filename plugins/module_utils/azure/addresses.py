@@ -12,8 +12,8 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 # A VNet holds at most 65,536 private addresses (learn.microsoft.com, "Azure subscription and service limits"),
 # so a longer list is a slip of the pen, and expanding a /8 would take the controller's memory.

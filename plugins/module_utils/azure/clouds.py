@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import ssl
 import typing as t
-import urllib.error
 import urllib.parse
-import urllib.request
+
+from ansible.module_utils.urls import open_url
 
 from .errors import AzureError
 
@@ -95,8 +94,7 @@ def _discover(endpoint: str, ca_file: str | None) -> tuple[str, str]:
     """Ask a private ARM which authority and audience it wants."""
     url = f"{endpoint}/metadata/endpoints?api-version={METADATA_VERSION}"
     try:
-        context = ssl.create_default_context(cafile=ca_file)
-        with urllib.request.urlopen(url, timeout=METADATA_SECONDS, context=context) as answer:  # noqa: S310 - _https has checked the scheme
+        with open_url(url, timeout=METADATA_SECONDS, ca_path=ca_file) as answer:
             document = json.load(answer)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error

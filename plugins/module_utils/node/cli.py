@@ -25,7 +25,7 @@ def main(argv: t.Sequence[str] | None = None) -> int:
     try:
         return int(options.call(options, system))
     except NodeError as error:
-        print(f"gpufleet-node: {error}", file=sys.stderr)
+        sys.stderr.write(f"gpufleet-node: {error}\n")
         return 1
 
 
@@ -53,6 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
 def _converge(options: argparse.Namespace, system: System) -> int:
     for name in options.only:
         registry.subsystem(name)
@@ -61,7 +65,7 @@ def _converge(options: argparse.Namespace, system: System) -> int:
         raise NodeError(f"--root {options.root} works with --check only; converge the node itself without --root")
     result = converge.converge(converge.stored_document(system, options.only), system, check=options.check)
     result.pop("diff")
-    print(json.dumps(result, indent=1))
+    _say(json.dumps(result, indent=1))
     if result["needs"]["packages"] and not options.check:
         raise NodeError(f"packages are missing: {', '.join(result['needs']['packages'])}; install them, then run this again")
     return 0
@@ -69,21 +73,21 @@ def _converge(options: argparse.Namespace, system: System) -> int:
 
 def _facts(options: argparse.Namespace, system: System) -> int:
     facts = facts_read.read(system, converge.reads(converge.stored_document(system)))
-    print(json.dumps(facts.to_document(), indent=1))
+    _say(json.dumps(facts.to_document(), indent=1))
     return 0
 
 
 def _plan(options: argparse.Namespace, system: System) -> int:
     facts = Facts.from_document(_load(options.facts))
     document = _load(options.state)
-    print(json.dumps(converge.result(facts, converge.plan_all(facts, document), check=True), indent=1))
+    _say(json.dumps(converge.result(facts, converge.plan_all(facts, document), check=True), indent=1))
     return 0
 
 
 def _explain(options: argparse.Namespace, system: System) -> int:
     document = converge.stored_document(system)
     facts = facts_read.read(system, converge.reads(document))
-    print("\n".join(explain(facts, document, options.target)))
+    _say("\n".join(explain(facts, document, options.target)))
     return 0
 
 

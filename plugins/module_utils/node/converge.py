@@ -68,7 +68,7 @@ def parse(document: Document) -> list[tuple[Subsystem, dict[str, t.Any], dict[st
 def reads(document: Document) -> Reads:
     """What the whole document needs read."""
     wanted = Reads()
-    for subsystem, parameters, _ in parse(document):
+    for subsystem, parameters, _texts in parse(document):
         own = frozenset({state_path(subsystem.name)})
         secret = own if has_secrets(subsystem.parameters, document["subsystems"][subsystem.name]["parameters"]) else frozenset()
         wanted |= subsystem.reads(parameters) | Reads(files=own, secret_files=secret)

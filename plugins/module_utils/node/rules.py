@@ -54,9 +54,12 @@ def plan_lines(found: Rules, wanted: DesiredRules) -> tuple[str, ...]:
 def _own_chain(chain: str, found: t.Sequence[str], wanted: t.Sequence[str]) -> list[str]:
     """Deletions from the last to the first, then insertions from the first to the last, so that numbers stay true."""
     blocks = difflib.SequenceMatcher(a=[words(rule) for rule in found], b=[words(rule) for rule in wanted], autojunk=False).get_opcodes()
-    deletions = [f"-D {chain} {number + 1}" for tag, low, high, _, _ in blocks if tag != "equal" for number in range(low, high)]
+    deletions = [f"-D {chain} {number + 1}" for tag, low, high, *_wanted in blocks if tag != "equal" for number in range(low, high)]
     insertions = [
-        f"-I {chain} {number + 1} {wanted[number]}" for tag, _, _, low, high in blocks if tag != "equal" for number in range(low, high)
+        f"-I {chain} {number + 1} {wanted[number]}"
+        for tag, _from, _to, low, high in blocks
+        if tag != "equal"
+        for number in range(low, high)
     ]
     return deletions[::-1] + insertions
 

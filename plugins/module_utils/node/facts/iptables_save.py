@@ -15,6 +15,6 @@ def parse(text: str) -> Rules:
         if line.startswith(":"):
             chains.setdefault(line[1:].split(" ", 1)[0], [])
         elif line.startswith("-A "):
-            _, chain, *rest = line.split(" ", 2)
+            _verb, chain, *rest = line.split(" ", 2)
             chains.setdefault(chain, []).append(rest[0] if rest else "")
     return Rules(chains={chain: tuple(rules) for chain, rules in chains.items()})

@@ -196,7 +196,7 @@ def _sysctls(parameters: Parameters) -> dict[str, tuple[str, str]]:
 
 
 def _sysctl_text(values: t.Mapping[str, tuple[str, str]]) -> str:
-    lines = "".join(f"{key} = {value}\n" for key, (value, _) in values.items())
+    lines = "".join(f"{key} = {value}\n" for key, (value, _variable) in values.items())
     # The name sorts after the images' own files, which set smaller neighbour tables.
     return "# Written by gpufleet.vmss, subsystem alias_network. Changes here are undone by the next converge.\n" + lines
 
