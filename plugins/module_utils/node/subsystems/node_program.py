@@ -16,6 +16,7 @@ from ..subsystem import Parameters, Subsystem, Texts
 
 DIRECTORY = "/usr/local/lib/gpufleet"
 CURRENT = f"{DIRECTORY}/current"
+PREVIOUS = f"{DIRECTORY}/previous"
 COMMAND = "/usr/local/bin/gpufleet-node"
 
 SPEC = (
@@ -40,25 +41,31 @@ def _path() -> str:
 
 def _reads(parameters: Parameters) -> Reads:
     return Reads(
-        files=frozenset({_path(), CURRENT, COMMAND, DIRECTORY, "/etc/gpufleet", "/etc/gpufleet/state.d"}),
+        files=frozenset({_path(), CURRENT, PREVIOUS, COMMAND, DIRECTORY, "/etc/gpufleet", "/etc/gpufleet/state.d"}),
         directories=frozenset({DIRECTORY}),
     )
 
 
 def _desired(parameters: Parameters, texts: Texts, facts: Facts) -> Desired:
-    path = _path()
-    found = facts.files.get(CURRENT)
-    keep = {posixpath.basename(path), "current", *([found.link] if found and found.link else [])}
-    # The build that was current stays, for a way back; older ones go.
+    build = posixpath.basename(_path())
+    previous = _previous(build, facts)
+    # The build that was current before this one stays, for a way back; older ones go.
+    keep = {build, previous}
     old = [name for name in facts.directories.get(DIRECTORY, ()) if name.startswith("node-") and name not in keep]
     return Desired(
         directories={DIRECTORY: 0o755, "/etc/gpufleet": 0o755, "/etc/gpufleet/state.d": 0o700},
         files=(
-            DesiredFile(path=path, content=_build(), mode=0o755),
+            DesiredFile(path=_path(), content=_build(), mode=0o755),
             *(DesiredFile(path=f"{DIRECTORY}/{name}") for name in old),
         ),
-        links={CURRENT: posixpath.basename(path), COMMAND: CURRENT},
+        links={**({PREVIOUS: previous} if previous else {}), CURRENT: build, COMMAND: CURRENT},
     )
+
+
+def _previous(build: str, facts: Facts) -> str | None:
+    """The build to keep beside ``build``: what is current until this run, or what was so before the last change."""
+    current, previous = (found.link if (found := facts.files.get(path)) else None for path in (CURRENT, PREVIOUS))
+    return current if current and current != build else previous
 
 
 SUBSYSTEM = Subsystem(

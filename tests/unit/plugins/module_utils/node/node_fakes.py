@@ -65,7 +65,7 @@ class FakeNode(System):
 
     def __init__(self, root: pathlib.Path) -> None:
         super().__init__(str(root))
-        self.tables = {"mangle": Rules(chains={name: () for name in ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")})}
+        self.tables = {"mangle": Rules(chains=dict.fromkeys(("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"), ()))}
         self.units: dict[str, FakeUnit] = {}
         self.packages = {"iptables": "1.8.9-2", "containernetworking-plugins": "1.1.1+ds1-3+b4"}
         self.instance: dict[str, t.Any] | None = instance()

@@ -42,7 +42,7 @@ def tables(draw: st.DrawFn) -> Rules:
     return Rules(chains={**chains, "KUBE-FORWARD": draw(any_rules), **{chain: own.get(chain, ()) for chain in sorted(jumped | set(own))}})
 
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=20)
+TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 MODES = st.sampled_from(("0644", "0600", "0755", "0000"))
 PATHS = st.sampled_from(("/etc/motd", "/etc/systemd/system/x.service.d/a.conf", "/opt/a/b", "/etc/cron.d/job"))
 UNITS = st.sampled_from(("example.service", "example.timer", "ssh.service"))
@@ -107,11 +107,12 @@ _FILE = st.one_of(
     st.none(),
     st.builds(File, mode=st.sampled_from((0o644, 0o600, 0)), text=TEXT),
     st.builds(File, sha256=st.just("sha256:" + "0" * 64)),
-    st.builds(File, kind=st.just("link"), mode=st.just(0o777), link=st.sampled_from(("current", "/dev/null"))),
+    st.builds(File, kind=st.just("link"), mode=st.just(0o777), link=st.sampled_from(("node-000.pyz", "node-001.pyz", "/dev/null"))),
 )
 _ADDRESSES = [f"10.1.0.{number}" for number in range(5, 12)]
 _NAMES = st.lists(
-    st.sampled_from((*_ADDRESSES, "lock", "last_reserved_ip.0", "gpufleet-custom-left.conf", "node-000.pyz", "mine.conf")), unique=True
+    st.sampled_from((*_ADDRESSES, "lock", "last_reserved_ip.0", "gpufleet-custom-left.conf", "node-000.pyz", "node-001.pyz", "mine.conf")),
+    unique=True,
 )
 
 

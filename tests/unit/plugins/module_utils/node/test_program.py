@@ -111,7 +111,9 @@ def test_every_python_builds_the_same_bytes_and_runs_them(version: str, built: p
         archive.extractall(tmp_path / "sources")
     rebuild = f"import sys; sys.path.insert(0, {str(tmp_path / 'sources')!r}); from {program.PACKAGE} import program; print(program.digest(program.build()))"
     assert _run(version, "-c", rebuild).stdout.strip() == program.digest(built.read_bytes())
-    from_itself = f"import sys; sys.path.insert(0, {str(built)!r}); from {program.PACKAGE} import program; print(program.digest(program.build()))"
+    from_itself = (
+        f"import sys; sys.path.insert(0, {str(built)!r}); from {program.PACKAGE} import program; print(program.digest(program.build()))"
+    )
     assert _run(version, "-c", from_itself).stdout.strip() == program.digest(built.read_bytes())
     shown = _run(version, str(built), "--help")
     assert shown.returncode == 0 and "converge" in shown.stdout
