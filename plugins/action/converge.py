@@ -108,7 +108,7 @@ class ActionModule(ActionBase):
 
     def _pass(self, state: document.Document, variables: dict[str, t.Any], *, earlier: list[passes.Result]) -> passes.Result:
         public, secrets = document.without_secrets(state)
-        arguments = {"subsystems": list(state["subsystems"]), "state": public, "secrets": secrets}
+        arguments: dict[str, t.Any] = {"subsystems": list(state["subsystems"]), "state": public, "secrets": secrets}
         result: dict[str, t.Any] = self._execute_module(module_name="gpufleet.vmss.converge", module_args=arguments, task_vars=variables)
         if result.get("failed") or "subsystems" not in result:
             self._fail(result, public, variables, earlier)
