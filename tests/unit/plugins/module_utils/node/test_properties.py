@@ -34,19 +34,19 @@ def _check(found: Facts, state: document.Document) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_nothing_is_left_to_plan(name: str, data: st.DataObject) -> None:
     _check(*data.draw(nodes([name])))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(nodes(NAMES))
 def test_nothing_is_left_to_plan_for_all_together(node: tuple[Facts, document.Document]) -> None:
     _check(*node)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(nodes(NAMES))
 def test_facts_survive_json_and_give_the_same_result(node: tuple[Facts, document.Document]) -> None:
     found, state = node
@@ -56,7 +56,7 @@ def test_facts_survive_json_and_give_the_same_result(node: tuple[Facts, document
     assert results[0] == results[1] == json.loads(json.dumps(results[0]))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(nodes(["custom"]))
 def test_no_diff_and_no_result_tells_a_secret(node: tuple[Facts, document.Document]) -> None:
     found, state = node
