@@ -54,17 +54,19 @@ def known_hosts(paths: Paths, fleet: Fleet) -> str:
 
 
 def write(paths: Paths, fleet: Fleet) -> None:
-    """Write the user's files; ARM's are written by the daemon."""
+    """Write the user's files, anew whenever the fleet changes; ARM's are written by the daemon."""
     private(paths.access / "known_hosts", known_hosts(paths, fleet))
     private(paths.access / "ssh_config", ssh_config(paths))
     private(paths.access / "fleet.json", json.dumps(document(fleet), indent=1) + "\n")
 
 
 def private(path: pathlib.Path, text: str) -> None:
-    """Write a file that only its owner can read."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    """Write a file that only its owner can read; whoever reads it at the same time sees the old text or the new one."""
+    temporary = path.with_name(f".{path.name}.part")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(text)
+    temporary.rename(path)
 
 
 def document(fleet: Fleet) -> dict[str, object]:
@@ -77,6 +79,7 @@ def document(fleet: Fleet) -> dict[str, object]:
             "vm_id": item.vm_id,
             "vnet": fleet.vnet_of(fleet.scale_set(item.scale_set)).name,
             "kind": fleet.scale_set(item.scale_set).kind,
+            "power": item.power,
             "addresses": list(item.addresses),
         }
         for item in fleet.instances

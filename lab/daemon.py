@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import concurrent.futures
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -22,9 +23,10 @@ import sys
 
 from aiohttp import web
 
-from . import description, fabric, fleet
+from . import description, effects, fabric, fleet
 from .access import private
 from .azure import service
+from .current import Current
 from .internet import internet_application
 from .paths import Paths
 
@@ -36,7 +38,7 @@ def main() -> int:
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--description", required=True, type=pathlib.Path)
     options = parser.parse_args()
-    paths = Paths(options.prefix)
+    paths = Paths(options.prefix, inside=True)
     public_key = (paths.access / "id_ed25519.pub").read_text(encoding="ascii").strip()
     built = fleet.build(description.load(options.description), prefix=options.prefix, public_key=public_key)
     asyncio.run(serve(paths, built))
@@ -51,7 +53,8 @@ async def serve(paths: Paths, built: fleet.Fleet) -> None:
     imds = socket_in(fabric.ROUTER, (fabric.METADATA_ADDRESS, 80))
     internet = socket_in(fabric.INTERNET[0], (fabric.INTERNET[1].partition("/")[0], 80))
     base_url = f"https://127.0.0.1:{arm.getsockname()[1]}"
-    azure = service.Service.create(built, base_url=base_url, directory=paths.access, ssh_config=paths.access / "ssh_config")
+    current = Current(built, functools.partial(effects.perform, paths))
+    azure = service.Service.create(current, base_url=base_url, directory=paths.access, ssh_config=paths.access / "ssh_config")
     runners = [
         await _site(azure.arm, arm, ssl_context=azure.ssl_context),
         await _site(azure.imds, imds),

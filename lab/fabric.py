@@ -15,7 +15,7 @@ import ipaddress
 import typing as t
 
 from . import namespace
-from .fleet import Fleet, Instance
+from .fleet import Fleet, Instance, IpConfiguration
 from .paths import Paths
 
 ROUTER = "fabric"
@@ -39,14 +39,15 @@ def nodes(fleet: Fleet) -> list[Instance]:
     return [item for item in fleet.instances if fleet.scale_set(item.scale_set).kind != "stub"]
 
 
-def port(number: int) -> str:
-    """The router's end of a node's cable."""
-    return f"nic{number}"
+def port(instance: Instance) -> str:
+    """The router's end of a node's cable; interface names have 15 characters at most."""
+    return "nic" + instance.mac.replace(":", "")
 
 
-def link_lines(fleet: Fleet) -> list[str]:
-    """``ip -batch`` lines for the router's namespace: cables to every place and node, addresses, routes."""
+def place_links() -> list[str]:
+    """``ip -batch`` lines for the router's namespace: cables to every place beside the nodes, and the way out."""
     lines = [
+        "link set lo up",
         f"link add {METADATA_LINK} type veth peer name {METADATA_LINK}p",
         f"address add {METADATA_ADDRESS}/32 dev {METADATA_LINK}",
         f"link set {METADATA_LINK} up",
@@ -54,16 +55,32 @@ def link_lines(fleet: Fleet) -> list[str]:
     for name, address, router in (HUB, STORAGE, INTERNET):
         lines += _cable(name, name)
         lines += [f"address add {router}/{address.partition('/')[2]} dev {name}"]
-    for number, instance in enumerate(nodes(fleet)):
-        lines += _cable(port(number), instance.computer_name, mac=instance.mac)
-        lines += [f"neigh replace {instance.primary_address} lladdr {instance.mac} dev {port(number)} nud permanent"]
-        lines += [f"route add {instance.primary_address}/32 dev {port(number)}"]
-        # The fabric delivers by NIC and never asks the VM for a secondary address.
-        lines += [
-            f"route add {address}/32 via {instance.primary_address} dev {port(number)} onlink" for address in instance.secondary_addresses
-        ]
     # Whatever is asked for by ARP has a route and so is answered by the router itself.
     return [*lines, f"route add default via {INTERNET[1].partition('/')[0]}"]
+
+
+def node_links(instance: Instance) -> list[str]:
+    """``ip -batch`` lines for the router's namespace: the cable to one node, and its addresses."""
+    return [
+        *_cable(port(instance), instance.computer_name, mac=instance.mac),
+        f"neigh replace {instance.primary_address} lladdr {instance.mac} dev {port(instance)} nud permanent",
+        f"route add {instance.primary_address}/32 dev {port(instance)}",
+        *(_route("add", instance, item) for item in instance.configurations[1:]),
+    ]
+
+
+def rewire_lines(before: Instance, after: Instance) -> list[str]:
+    """``ip -batch`` lines for the router's namespace when a NIC's secondary addresses change; others are left alone."""
+    old, new = before.configurations[1:], after.configurations[1:]
+    return [
+        *(_route("delete", before, item) for item in old if item not in new),
+        *(_route("add", after, item) for item in new if item not in old),
+    ]
+
+
+def _route(verb: str, instance: Instance, item: IpConfiguration) -> str:
+    # The fabric delivers by NIC and never asks the VM for a secondary address.
+    return f"route {verb} {item.address}/{item.prefix_length} via {instance.primary_address} dev {port(instance)} onlink"
 
 
 def _cable(end: str, network: str, *, mac: str = "") -> list[str]:
@@ -102,16 +119,17 @@ def sysctls(ports: t.Iterable[str]) -> dict[str, str]:
 
 def ruleset(fleet: Fleet) -> str:
     """The nft ruleset of the router."""
-    cabled = list(enumerate(nodes(fleet)))
-    allowed = [f'"{port(number)}" . {item.mac} . {address}' for number, item in cabled for address in item.addresses]
-    ports = [f'"{port(number)}"' for number, _ in cabled]
-    outbound = [
-        f"{item.primary_address} : {OUTBOUND.network_address + 1 + number % (OUTBOUND.num_addresses - 2)}" for number, item in cabled
-    ]
-    primaries = [item.primary_address for _, item in cabled]
+    cabled = nodes(fleet)
+    allowed = [f'"{port(item)}" . {item.mac} . {address}' for item in cabled for address in item.addresses]
+    ports = [f'"{port(item)}"' for item in cabled]
+    outbound = [f"{item.primary_address} : {outbound_address(item)}" for item in cabled]
+    primaries = [item.primary_address for item in cabled]
     clusters = [str(vnet.address_space) for vnet in fleet.description.vnets]
     same = [f"{space} . {space}" for space in clusters]
+    # Declared, deleted, defined: loaded in one transaction this replaces what is there, whether or not anything is.
     return f"""
+table ip fabric
+delete table ip fabric
 table ip fabric {{
   set ports {{ type ifname; elements = {{ {_elements(ports, '"none"')} }} }}
   set configurations {{ type ifname . ether_addr . ipv4_addr; elements = {{ {_elements(allowed, '"none" . 00:00:00:00:00:00 . 192.0.2.1')} }} }}
@@ -153,23 +171,53 @@ def _elements(values: list[str], otherwise: str) -> str:
     return ", ".join(values or [otherwise])
 
 
+def outbound_address(instance: Instance) -> str:
+    """The address that the internet sees; some nodes share one, as behind Azure's own."""
+    return str(OUTBOUND.network_address + 1 + int(ipaddress.IPv4Address(instance.primary_address)) % (OUTBOUND.num_addresses - 2))
+
+
 def build(paths: Paths, fleet: Fleet) -> None:
     """Make the namespaces and wire them."""
     places = [HUB, STORAGE, INTERNET]
-    instances = nodes(fleet)
-    for network in (ROUTER, *(name for name, _, _ in places), *(item.computer_name for item in instances)):
+    for network in (ROUTER, *(name for name, _, _ in places)):
         namespace.inside(paths, ["ip", "netns", "add", network])
-    _batch(paths, ROUTER, ["link set lo up", *link_lines(fleet)])
+    _batch(paths, ROUTER, place_links())
     for name, address, router in places:
         _batch(paths, name, place_lines(address, router))
-    for instance in instances:
-        _batch(paths, instance.computer_name, node_lines(fleet, instance))
-    ports = [*(name for name, _, _ in places), *(port(number) for number in range(len(instances)))]
-    settings = [f"{key}={value}" for key, value in sysctls(ports).items()]
-    namespace.inside(paths, ["sysctl", "-q", "-w", *settings], network=ROUTER)
-    namespace.inside(paths, ["nft", "-f", "-"], network=ROUTER, stdin=ruleset(fleet))
+    _set(paths, sysctls(name for name, _, _ in places))
     # Answers to the nodes' outbound addresses find their way back.
     _batch(paths, INTERNET[0], [f"route add {OUTBOUND} via {INTERNET[2]} dev eth0"])
+    for instance in nodes(fleet):
+        attach(paths, fleet, instance)
+    load_rules(paths, fleet)
+
+
+def attach(paths: Paths, fleet: Fleet, instance: Instance) -> None:
+    """Make one node's namespace and wire it to the router; ``load_rules`` then lets it speak."""
+    namespace.inside(paths, ["ip", "netns", "add", instance.computer_name])
+    _batch(paths, ROUTER, node_links(instance))
+    _batch(paths, instance.computer_name, node_lines(fleet, instance))
+    _set(paths, sysctls([port(instance)]))
+
+
+def detach(paths: Paths, instance: Instance) -> None:
+    """Remove one node's namespace, and with it its cable and all routes over that."""
+    namespace.inside(paths, ["ip", "netns", "delete", instance.computer_name])
+    # A process that is still leaving the namespace would keep the cable for a moment, and the name with it.
+    namespace.inside(paths, ["ip", "link", "delete", port(instance)], network=ROUTER, check=False)
+
+
+def rewire(paths: Paths, before: Instance, after: Instance) -> None:
+    _batch(paths, ROUTER, rewire_lines(before, after))
+
+
+def load_rules(paths: Paths, fleet: Fleet) -> None:
+    """Put the router's rules in place, all at once; connections that are established stay."""
+    namespace.inside(paths, ["nft", "-f", "-"], network=ROUTER, stdin=ruleset(fleet))
+
+
+def _set(paths: Paths, settings: dict[str, str]) -> None:
+    namespace.inside(paths, ["sysctl", "-q", "-w", *(f"{key}={value}" for key, value in settings.items())], network=ROUTER)
 
 
 def _batch(paths: Paths, network: str, lines: list[str]) -> None:

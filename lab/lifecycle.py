@@ -92,7 +92,7 @@ def down(prefix: str) -> bool:
     paths.ready.unlink(missing_ok=True)
     if namespace.exists(paths):
         with contextlib.suppress(LabError):
-            node.stop(paths)
+            node.remove_all(paths)
         _kill(paths)
     namespace.remove(paths)
     for folder in (paths.run, paths.state):
@@ -147,13 +147,11 @@ def status(prefix: str) -> Status:
     if not paths.ready.exists() or not namespace.exists(paths):
         raise LabError(f"lab {prefix} is half made; take it down with `gpufleet lab down --prefix {prefix}` and start it again")
     daemon = json.loads((paths.run / "daemon.json").read_text(encoding="utf-8"))
-    described = json.loads(paths.ready.read_text(encoding="utf-8"))["description"]
-    built = fleet.build(description.load(pathlib.Path(described)), prefix=prefix, public_key="")
+    instances = json.loads((paths.access / "fleet.json").read_text(encoding="utf-8"))["instances"]
     alive = pathlib.Path(f"/proc/{daemon['pid']}").exists()
-    instances = t.cast("list[dict[str, t.Any]]", access.document(built)["instances"])
     return Status(
         up=alive,
         arm=daemon["arm"] if alive else "not running",
-        nodes={item.computer_name: node.state(paths, item) for item in fabric.nodes(built)},
+        nodes={item["computer_name"]: node.state(paths, item["computer_name"]) for item in instances if item["kind"] != "stub"},
         instances=instances,
     )

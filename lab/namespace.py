@@ -67,7 +67,7 @@ def remove(paths: Paths) -> None:
 
 def entered(paths: Paths, argv: t.Sequence[str], *, network: str = "") -> list[str]:
     """The command line that runs ``argv`` inside the lab, in one of its network namespaces if named."""
-    enter = ["nsenter", f"--mount={paths.mount_namespace}"]
+    enter = [] if paths.inside else ["nsenter", f"--mount={paths.mount_namespace}"]
     return [*enter, *(["ip", "netns", "exec", network] if network else []), *argv]
 
 

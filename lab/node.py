@@ -11,13 +11,15 @@ import subprocess
 import time
 import typing as t
 
-from . import fabric, image, namespace, profile
+from . import fabric, image, model, namespace, profile
 from .fleet import ADMIN_USER, Fleet, Instance
 from .paths import LabError, Paths
 
 # Idle, four nodes run after 1.3 s and sixteen after 3.1 s; loaded machines take many times that.
 START_LIMIT_SECONDS = 120
 POLL_SECONDS = 0.2
+# systemd's services end within a second; Azure, too, cuts the power of what does not shut down.
+STOP_SECONDS = 10
 # Podman lowers its own limits below what its containers ask for, and then cannot raise them.
 ULIMITS = ("nofile=20000:20000", "nproc=32768:32768")
 
@@ -61,12 +63,13 @@ def run_argv(paths: Paths, instance: Instance) -> list[str]:
     )
 
 
-def prepare(paths: Paths, fleet: Fleet, instance: Instance, lower: pathlib.Path) -> None:
+def prepare(paths: Paths, fleet: Fleet, instance: Instance, say: t.Callable[[str], None] = lambda _line: None) -> None:
     """Give a node its own writable file system with its host key, its user's key and its hardware."""
     folder = paths.node(instance.computer_name)
+    lower = image.ensure(model.image(fleet.model_of(instance)), say)
     for name in ("upper", "work", "root", "pci"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    profile.write(fleet.scale_set(instance.scale_set).profile, folder / "pci")
+    profile.write(fleet.scale_set(instance.scale_set).described.profile, folder / "pci")
     options = f"lowerdir={lower},upperdir={folder / 'upper'},workdir={folder / 'work'}"
     namespace.inside(paths, ["mount", "-t", "overlay", "overlay", "-o", options, str(folder / "root")])
     _host_key(folder, instance)
@@ -109,26 +112,57 @@ def _write(path: pathlib.Path, text: str, *, mode: int) -> None:
 
 
 def start(paths: Paths, fleet: Fleet, say: t.Callable[[str], None]) -> None:
-    """Start every node and wait until systemd says that it runs."""
+    """Start every node and wait until systemd says that each runs."""
     instances = fabric.nodes(fleet)
-    roots = {name: image.ensure(name, say) for name in sorted({fleet.scale_set(item.scale_set).image for item in instances})}
     for instance in instances:
-        prepare(paths, fleet, instance, roots[fleet.scale_set(instance.scale_set).image])
+        prepare(paths, fleet, instance, say)
     for instance in instances:
-        namespace.inside(paths, run_argv(paths, instance))
+        launch(paths, instance)
+    wait(paths, instances)
+
+
+def launch(paths: Paths, instance: Instance) -> None:
+    """Start a node that was never started."""
+    namespace.inside(paths, run_argv(paths, instance))
+
+
+def resume(paths: Paths, instance: Instance) -> None:
+    """Start a node that was stopped, on its own file system."""
+    namespace.inside(paths, podman(paths, "start", instance.computer_name))
+
+
+def restart(paths: Paths, instance: Instance) -> None:
+    namespace.inside(paths, podman(paths, "restart", f"--time={STOP_SECONDS}", instance.computer_name))
+
+
+def stop(paths: Paths, instance: Instance) -> None:
+    """Shut a node down, or cut its power when it does not end in time."""
+    namespace.inside(paths, podman(paths, "stop", "--ignore", f"--time={STOP_SECONDS}", instance.computer_name))
+
+
+def discard(paths: Paths, instance: Instance) -> None:
+    """Remove a stopped node's container and its file system with its host key."""
+    namespace.inside(paths, podman(paths, "rm", "--force", "--ignore", "--time=0", instance.computer_name))
+    folder = paths.node(instance.computer_name)
+    namespace.inside(paths, ["umount", str(folder / "root")], check=False)
+    shutil.rmtree(folder)
+
+
+def wait(paths: Paths, instances: t.Sequence[Instance]) -> None:
+    """Wait until systemd says of every node that it runs. Raises LabError with the units that failed."""
     deadline = time.monotonic() + START_LIMIT_SECONDS
     waiting = list(instances)
     while waiting:
-        waiting = [item for item in waiting if state(paths, item) != "running"]
+        waiting = [item for item in waiting if state(paths, item.computer_name) != "running"]
         if waiting and time.monotonic() > deadline:
             raise LabError(_late(paths, waiting[0]))
         if waiting:
             time.sleep(POLL_SECONDS)
 
 
-def state(paths: Paths, instance: Instance) -> str:
+def state(paths: Paths, computer_name: str) -> str:
     """What ``systemctl is-system-running`` says on a node, or "absent"."""
-    done = namespace.inside(paths, podman(paths, "exec", instance.computer_name, "systemctl", "is-system-running"), check=False)
+    done = namespace.inside(paths, podman(paths, "exec", computer_name, "systemctl", "is-system-running"), check=False)
     return done.stdout.strip() or "absent"
 
 
@@ -137,10 +171,10 @@ def _late(paths: Paths, instance: Instance) -> str:
         paths, podman(paths, "exec", instance.computer_name, "systemctl", "list-units", "--failed", "--no-legend", "--plain"), check=False
     )
     detail = (failed.stdout or failed.stderr).strip() or "no unit has failed; the machine may be too busy"
-    return f"node {instance.computer_name} is {state(paths, instance)!r}, not running, after {START_LIMIT_SECONDS} seconds: {detail}"
+    return f"node {instance.computer_name} is {state(paths, instance.computer_name)!r}, not running, after {START_LIMIT_SECONDS} seconds: {detail}"
 
 
-def stop(paths: Paths) -> None:
+def remove_all(paths: Paths) -> None:
     """Remove every container of the lab, whatever state it is in."""
     if namespace.exists(paths) and shutil.which("podman"):
         namespace.inside(paths, podman(paths, "rm", "--all", "--force", "--time=0"), check=False)

@@ -21,9 +21,10 @@ class LabError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Paths:
-    """The places of one lab."""
+    """The places of one lab. ``inside`` is true in the lab's own daemon, which lives in its mount namespace already."""
 
     prefix: str
+    inside: bool = False
 
     def __post_init__(self) -> None:
         if not _PREFIX.match(self.prefix):

@@ -12,8 +12,10 @@ import typing as t
 
 from aiohttp import web
 
+from .. import model
+from ..current import Current
 from ..fleet import ADMIN_USER, Fleet, Instance
-from . import names, scale_sets
+from . import instances, names
 from .tokens import Tokens
 
 Document = dict[str, t.Any]
@@ -36,17 +38,16 @@ class Imds:
 
     def __init__(
         self,
-        fleet: Fleet,
+        current: Current,
         tokens: Tokens,
         *,
         address_of: t.Callable[[web.Request], str] = lambda request: request.remote or "",
         clock: t.Callable[[], float] = time.monotonic,
     ) -> None:
-        self.fleet = fleet
+        self.current = current
         self.tokens = tokens
         self.address_of = address_of
         self.clock = clock
-        self.primaries = {item.primary_address: item for item in fleet.instances}
         self.asked: dict[tuple[str, str], collections.deque[float]] = {}
 
     def application(self) -> web.Application:
@@ -60,7 +61,7 @@ class Imds:
         self, handler: t.Callable[[web.Request, Instance], web.Response], *, kind: str = "instance", rate: int = RATE
     ) -> t.Callable[[web.Request], t.Any]:
         async def call(request: web.Request) -> web.Response:
-            item = self.primaries.get(self.address_of(request))
+            item = self._asking(self.address_of(request))
             if item is None:
                 # Azure drops what does not come from a NIC's primary address: no answer at all.
                 if request.transport is not None:
@@ -75,6 +76,10 @@ class Imds:
             return handler(request, item)
 
         return call
+
+    def _asking(self, address: str) -> Instance | None:
+        """The instance whose NIC has this primary address now."""
+        return next((item for item in self.current.fleet.instances if item.primary_address == address), None)
 
     def _within_rate(self, item: Instance, kind: str, rate: int) -> bool:
         now = self.clock()
@@ -97,7 +102,7 @@ class Imds:
                 {"error": "Bad request. api-version was not specified in the request or is not supported", "newest-versions": newest},
                 status=400,
             )
-        found = _walk(document(self.fleet, item), [part for part in request.match_info["path"].split("/") if part])
+        found = _walk(document(self.current.fleet, item), [part for part in request.match_info["path"].split("/") if part])
         if found is None:
             return _error(404, "Not found")
         if request.query.get("format", "json").lower() == "text":
@@ -118,7 +123,7 @@ class Imds:
         resource = request.query.get("resource")
         if not resource:
             return _json({"error": "invalid_request", "error_description": "Required query variable 'resource' is missing"}, status=400)
-        token = self.tokens.issue(resource)
+        token = self.tokens.issue(resource, item.vm_id)
         expires = int(token.expires)
         return _json(
             {
@@ -139,8 +144,9 @@ def document(fleet: Fleet, item: Instance) -> Document:
 
 
 def _compute(fleet: Fleet, item: Instance) -> Document:
-    scale_set, described = fleet.scale_set(item.scale_set), fleet.description
-    tags = sorted(scale_set.tags.items())
+    scale_set, described, applied = fleet.scale_set(item.scale_set), fleet.description, fleet.model_of(item)
+    tags = sorted((scale_set.tags if item.tags is None else item.tags).items())
+    image = model.image(applied)
     uniform = names.is_uniform(fleet, item)
     resource = names.instance(fleet, item)
     return {
@@ -151,7 +157,7 @@ def _compute(fleet: Fleet, item: Instance) -> Document:
         "licenseType": "",
         "location": described.location,
         "name": item.name,
-        "offer": f"debian-{scale_set.image}",
+        "offer": f"debian-{image}",
         "osProfile": {"adminUsername": ADMIN_USER, "computerName": item.computer_name, "disablePasswordAuthentication": "true"},
         "osType": "Linux",
         "placementGroupId": item.placement_group_id if uniform else "",
@@ -163,21 +169,21 @@ def _compute(fleet: Fleet, item: Instance) -> Document:
         "priority": "Regular",
         "provider": "Microsoft.Compute",
         "publicKeys": [{"keyData": fleet.public_key, "path": f"/home/{ADMIN_USER}/.ssh/authorized_keys"}],
-        "publisher": scale_sets.PUBLISHER,
+        "publisher": model.PUBLISHER,
         "resourceGroupName": described.resource_group,
         "resourceId": resource,
         "securityProfile": {"encryptionAtHost": "false", "secureBootEnabled": "false", "securityType": "", "virtualTpmEnabled": "false"},
-        "sku": scale_set.image,
+        "sku": image,
         "storageProfile": {"dataDisks": [], "resourceDisk": {"size": "0"}},
         "subscriptionId": described.subscription,
         "tags": ";".join(f"{key}:{value}" for key, value in tags),
         "tagsList": [{"name": key, "value": value} for key, value in tags],
-        "userData": "",
+        "userData": instances.user_data(fleet, item),
         "version": "latest",
         "virtualMachineScaleSet": {"id": "" if uniform else names.scale_set(fleet, item.scale_set)},
         "vmId": item.vm_id,
         "vmScaleSetName": item.scale_set,
-        "vmSize": scale_set.sku,
+        "vmSize": model.size(applied),
         "zone": item.zone,
     }
 

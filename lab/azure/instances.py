@@ -7,30 +7,36 @@ from __future__ import annotations
 
 import typing as t
 
+from .. import model
 from ..fleet import Fleet, Instance
-from . import names, scale_sets
+from . import names
 
 Document = dict[str, t.Any]
 
 
 def uniform(fleet: Fleet, item: Instance, *, view: bool) -> Document:
     """One instance of a Uniform set, with its instance view if asked."""
-    scale_set = fleet.scale_set(item.scale_set)
+    scale_set, applied = fleet.scale_set(item.scale_set), fleet.model_of(item)
     document: Document = {
         "name": item.name,
         "id": names.instance(fleet, item),
         "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
         "location": fleet.description.location,
-        "tags": dict(scale_set.tags),
+        "tags": dict(scale_set.tags if item.tags is None else item.tags),
         "instanceId": item.instance_id,
-        "sku": {"name": scale_set.sku, "tier": "Standard"},
+        "sku": dict(applied["sku"]),
         "properties": {
-            "latestModelApplied": True,
-            "modelDefinitionApplied": "VirtualMachineScaleSet",
-            "networkProfileConfiguration": scale_sets.render(fleet, scale_set)["properties"]["virtualMachineProfile"]["networkProfile"],
+            "latestModelApplied": item.model_version == scale_set.version,
+            "modelDefinitionApplied": "VirtualMachineScaleSet" if item.user_data is None else "VirtualMachine",
+            "networkProfileConfiguration": applied["virtualMachineProfile"]["networkProfile"],
             **_machine(fleet, item),
         },
     }
+    if item.protected_from_scale_in or item.protected_from_scale_set_actions:
+        document["properties"]["protectionPolicy"] = {
+            "protectFromScaleIn": item.protected_from_scale_in,
+            "protectFromScaleSetActions": item.protected_from_scale_set_actions,
+        }
     if item.zone:
         document["zones"] = [item.zone]
     if view:
@@ -46,10 +52,10 @@ def flexible(fleet: Fleet, item: Instance, *, view: bool) -> Document:
         "id": names.instance(fleet, item),
         "type": "Microsoft.Compute/virtualMachines",
         "location": fleet.description.location,
-        "tags": dict(scale_set.tags),
+        "tags": dict(scale_set.tags if item.tags is None else item.tags),
         "properties": {
             "virtualMachineScaleSet": {"id": names.scale_set(fleet, item.scale_set)},
-            "hardwareProfile": {"vmSize": scale_set.sku},
+            "hardwareProfile": {"vmSize": model.size(fleet.model_of(item))},
             **_machine(fleet, item),
         },
     }
@@ -63,9 +69,15 @@ def flexible(fleet: Fleet, item: Instance, *, view: bool) -> Document:
 def instance_view(item: Instance, *, uniform: bool) -> Document:
     """How an instance runs."""
     statuses = [
-        {"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded", "time": scale_sets.CREATED},
-        {"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"},
+        {
+            "code": f"ProvisioningState/{item.provisioning.lower()}",
+            "level": "Error" if item.provisioning == "Failed" else "Info",
+            "displayStatus": "Provisioning succeeded" if item.provisioning == "Succeeded" else item.provisioning,
+            "time": model.CREATED,
+        }
     ]
+    if item.provisioning != "Creating":
+        statuses.append({"code": f"PowerState/{item.power}", "level": "Info", "displayStatus": f"VM {item.power}"})
     view: Document = {"computerName": item.computer_name, "osName": "debian", "hyperVGeneration": "V2", "statuses": statuses}
     if uniform:
         view |= {
@@ -79,12 +91,17 @@ def instance_view(item: Instance, *, uniform: bool) -> Document:
 
 
 def _machine(fleet: Fleet, item: Instance) -> Document:
-    scale_set = fleet.scale_set(item.scale_set)
+    applied = fleet.model_of(item)
     return {
         "vmId": item.vm_id,
-        "provisioningState": "Succeeded",
-        "osProfile": scale_sets.os_profile(fleet, {"computerName": item.computer_name}),
-        "storageProfile": scale_sets.storage_profile(scale_set),
+        "provisioningState": item.provisioning,
+        "osProfile": model.os_profile(fleet.public_key, {"computerName": item.computer_name}),
+        "storageProfile": applied["virtualMachineProfile"]["storageProfile"],
         "networkProfile": {"networkInterfaces": [{"id": names.interface(fleet, item), "properties": {"primary": True}}]},
-        "timeCreated": scale_sets.CREATED,
+        "timeCreated": model.CREATED,
     }
+
+
+def user_data(fleet: Fleet, item: Instance) -> str:
+    """Base64; an instance's own wins over its model's."""
+    return model.user_data(fleet.model_of(item)) if item.user_data is None else item.user_data

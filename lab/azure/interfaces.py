@@ -22,7 +22,7 @@ def render(fleet: Fleet, item: Instance) -> Document:
         "properties": {
             "provisioningState": "Succeeded",
             "resourceGuid": item.vm_id,
-            "ipConfigurations": [ip_configuration(fleet, item, number) for number in range(len(item.addresses))],
+            "ipConfigurations": [ip_configuration(fleet, item, number) for number in range(len(item.configurations))],
             "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
             "macAddress": item.mac.replace(":", "-").upper(),
             "enableAcceleratedNetworking": True,
@@ -38,17 +38,23 @@ def render(fleet: Fleet, item: Instance) -> Document:
 
 def ip_configuration(fleet: Fleet, item: Instance, number: int) -> Document:
     """One ipConfiguration, by its place on the NIC."""
-    scale_set = fleet.scale_set(item.scale_set)
-    name = names.ip_configuration(number)
-    return {
-        "name": name,
-        "id": f"{names.interface(fleet, item)}/ipConfigurations/{name}",
+    place = fleet.scale_set(item.scale_set).described
+    held = item.configurations[number]
+    document: Document = {
+        "name": held.name,
+        "id": f"{names.interface(fleet, item)}/ipConfigurations/{held.name}",
         "properties": {
             "provisioningState": "Succeeded",
-            "privateIPAddress": item.addresses[number],
+            "privateIPAddress": held.address,
             "privateIPAllocationMethod": "Dynamic",
             "privateIPAddressVersion": "IPv4",
-            "subnet": {"id": names.subnet(fleet, scale_set.vnet, scale_set.subnet)},
+            "subnet": {"id": names.subnet(fleet, place.vnet, place.subnet)},
             "primary": number == 0,
         },
     }
+    if held.prefix_length != 32:
+        document["properties"] |= {
+            "privateIPAddress": f"{held.address}/{held.prefix_length}",
+            "privateIPAddressPrefixLength": held.prefix_length,
+        }
+    return document

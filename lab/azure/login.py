@@ -113,7 +113,7 @@ def _grant(principal: Principal, tokens: Tokens, tenant: str, form: dict[str, st
     audience, default, _ = form.get("scope", "").partition("/.default")
     if not default or audience.rstrip("/") != base_url:
         raise LoginError(500011, "invalid_resource", f"The resource principal named {audience} was not found in the tenant.")
-    granted = tokens.issue(audience)
+    granted = tokens.issue(audience, principal.client_id)
     return {"token_type": "Bearer", "expires_in": LIFETIME_SECONDS, "ext_expires_in": LIFETIME_SECONDS, "access_token": granted.value}
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ..fleet import Fleet, Instance
+from ..model import NIC
 
 
 def group(fleet: Fleet) -> str:
@@ -17,7 +18,7 @@ def scale_set(fleet: Fleet, name: str) -> str:
 
 
 def is_uniform(fleet: Fleet, instance: Instance) -> bool:
-    return fleet.scale_set(instance.scale_set).orchestration == "Uniform"
+    return fleet.scale_set(instance.scale_set).uniform
 
 
 def instance(fleet: Fleet, item: Instance) -> str:
@@ -30,7 +31,7 @@ def instance(fleet: Fleet, item: Instance) -> str:
 def interface(fleet: Fleet, item: Instance) -> str:
     """A Uniform instance's NIC lies below the instance and has the name of the model's; a Flexible one is its own resource."""
     if is_uniform(fleet, item):
-        return f"{instance(fleet, item)}/networkInterfaces/nic"
+        return f"{instance(fleet, item)}/networkInterfaces/{NIC}"
     return f"{group(fleet)}/providers/Microsoft.Network/networkInterfaces/{item.name}-nic"
 
 
@@ -40,8 +41,3 @@ def virtual_network(fleet: Fleet, name: str) -> str:
 
 def subnet(fleet: Fleet, vnet: str, name: str) -> str:
     return f"{virtual_network(fleet, vnet)}/subnets/{name}"
-
-
-def ip_configuration(number: int) -> str:
-    """The name of a NIC's n-th ipConfiguration, the primary being the 0th."""
-    return "primary" if number == 0 else f"alias{number:03d}"

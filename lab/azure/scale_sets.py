@@ -5,114 +5,59 @@
 
 from __future__ import annotations
 
+import collections
 import typing as t
 
-from ..description import ScaleSet
-from ..fleet import ADMIN_USER, Fleet
+from .. import model
+from ..fleet import Fleet, Instance, ScaleSet
 from . import names
 
 Document = dict[str, t.Any]
-# What an image reference of the lab's root file systems looks like.
-PUBLISHER = "Debian"
-CREATED = "2026-01-01T00:00:00+00:00"
 
 
 def render(fleet: Fleet, item: ScaleSet) -> Document:
     """One scale set: its model, with every ipConfiguration of the NIC."""
-    uniform = item.orchestration == "Uniform"
-    document: Document = {
+    members = fleet.instances_of(item.name)
+    document = {
         "name": item.name,
         "id": names.scale_set(fleet, item.name),
         "type": "Microsoft.Compute/virtualMachineScaleSets",
-        "location": fleet.description.location,
-        "tags": dict(item.tags),
-        "sku": {"name": item.sku, "tier": "Standard", "capacity": item.instances},
-        "properties": {
-            "orchestrationMode": item.orchestration,
-            "provisioningState": "Succeeded",
-            "uniqueId": fleet.instances_of(item.name)[0].placement_group_id if item.instances else "",
-            "platformFaultDomainCount": 1,
-            "singlePlacementGroup": uniform and item.instances <= 100,
-            "timeCreated": CREATED,
-            "virtualMachineProfile": {
-                "osProfile": os_profile(fleet, {"computerNamePrefix": item.name}),
-                "storageProfile": storage_profile(item),
-                "networkProfile": {"networkInterfaceConfigurations": [_interface(fleet, item)]},
-                "timeCreated": CREATED,
-            },
-        },
+        "etag": etag(item),
+        **item.document,
+        "sku": {**item.model["sku"], "capacity": sum(member.provisioning != "Deleting" for member in members)},
     }
-    if uniform:
-        document["properties"] |= {
-            "upgradePolicy": {"mode": "Manual"},
-            "overprovision": False,
-            "doNotRunExtensionsOnOverprovisionedVMs": False,
-        }
-    if item.zones:
-        document["zones"] = list(item.zones)
+    document["properties"] = {
+        **item.document["properties"],
+        "provisioningState": "Updating"
+        if any(member.provisioning in ("Creating", "Updating", "Deleting") for member in members)
+        else "Succeeded",
+        "virtualMachineProfile": {key: value for key, value in item.model["virtualMachineProfile"].items() if key != "userData"},
+    }
     return document
 
 
-def instance_view(item: ScaleSet) -> Document:
+def etag(item: ScaleSet) -> str:
+    """In quotes, as HTTP and ARM write it."""
+    return f'"{item.etag}"'
+
+
+def instance_view(item: ScaleSet, members: t.Sequence[Instance]) -> Document:
     """Counts of states, as the call for a Uniform set's instance view gives them."""
-    return {
-        "virtualMachine": {
-            "statusesSummary": [
-                {"code": "ProvisioningState/succeeded", "count": item.instances},
-                {"code": "PowerState/running", "count": item.instances},
-            ]
-        },
-        "statuses": [{"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded", "time": CREATED}],
+    states = collections.Counter(f"ProvisioningState/{member.provisioning.lower()}" for member in members)
+    states.update(f"PowerState/{member.power}" for member in members)
+    services = item.document["properties"].get("orchestrationServices", [])
+    view: Document = {
+        "virtualMachine": {"statusesSummary": [{"code": code, "count": count} for code, count in states.items()]},
+        "statuses": [
+            {"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded", "time": model.CREATED}
+        ],
     }
+    return view | ({"orchestrationServices": services} if services else {})
 
 
 def sku(item: ScaleSet) -> Document:
     return {
         "resourceType": "Microsoft.Compute/virtualMachineScaleSets",
-        "sku": {"name": item.sku, "tier": "Standard"},
+        "sku": dict(item.model["sku"]),
         "capacity": {"minimum": 0, "maximum": 1000, "defaultCapacity": 1, "scaleType": "Automatic"},
     }
-
-
-def os_profile(fleet: Fleet, names_given: Document) -> Document:
-    key = {"path": f"/home/{ADMIN_USER}/.ssh/authorized_keys", "keyData": fleet.public_key}
-    return {
-        **names_given,
-        "adminUsername": ADMIN_USER,
-        "linuxConfiguration": {"disablePasswordAuthentication": True, "ssh": {"publicKeys": [key]}, "provisionVMAgent": True},
-        "secrets": [],
-        "allowExtensionOperations": True,
-    }
-
-
-def storage_profile(item: ScaleSet) -> Document:
-    return {
-        "osDisk": {
-            "osType": "Linux",
-            "createOption": "FromImage",
-            "caching": "ReadOnly",
-            "managedDisk": {"storageAccountType": "Premium_LRS"},
-            "diskSizeGB": 64,
-        },
-        "imageReference": {"publisher": PUBLISHER, "offer": f"debian-{item.image}", "sku": item.image, "version": "latest"},
-    }
-
-
-def _interface(fleet: Fleet, item: ScaleSet) -> Document:
-    subnet = {"id": names.subnet(fleet, item.vnet, item.subnet)}
-    configurations = [
-        {
-            "name": names.ip_configuration(number),
-            "properties": {"primary": number == 0, "subnet": subnet, "privateIPAddressVersion": "IPv4"},
-        }
-        for number in range(item.ip_configurations)
-    ]
-    properties: Document = {
-        "primary": True,
-        "enableAcceleratedNetworking": True,
-        "disableTcpStateTracking": False,
-        "enableIPForwarding": True,
-        "dnsSettings": {"dnsServers": []},
-        "ipConfigurations": configurations,
-    }
-    return {"name": "nic", "properties": properties}

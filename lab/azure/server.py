@@ -16,6 +16,7 @@ import sys
 from aiohttp import web
 
 from .. import description, fleet
+from ..current import Current
 from .service import Service
 
 
@@ -38,7 +39,7 @@ async def serve(built: fleet.Fleet, directory: pathlib.Path, port: int = 0) -> N
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     sock = socket.create_server(("127.0.0.1", port))
     base_url = f"https://127.0.0.1:{sock.getsockname()[1]}"
-    service = Service.create(built, base_url=base_url, directory=directory)
+    service = Service.create(Current(built), base_url=base_url, directory=directory)
     runner = web.AppRunner(service.arm, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     await web.SockSite(runner, sock, ssl_context=service.ssl_context).start()

@@ -11,9 +11,11 @@ import ssl
 
 from aiohttp import web
 
+from ..current import Current
 from ..fleet import Fleet
-from .arm import Arm
+from . import arm
 from .certificates import write_authority
+from .faults import Faults
 from .imds import Imds
 from .login import Principal
 from .tokens import Tokens
@@ -28,17 +30,21 @@ class Service:
     ssl_context: ssl.SSLContext
     principal: Principal
     tokens: Tokens
+    faults: Faults
     environment: dict[str, str]
 
     @classmethod
-    def create(cls, fleet: Fleet, *, base_url: str, directory: pathlib.Path, ssh_config: pathlib.Path | None = None) -> Service:
+    def create(cls, current: Current, *, base_url: str, directory: pathlib.Path, ssh_config: pathlib.Path | None = None) -> Service:
         """``directory`` gets the certificate authority (``ca.pem``) and the server's key."""
+        fleet = current.fleet
         principal = Principal(tenant=fleet.description.tenant)
         tokens = Tokens()
+        active = Faults()
         ssl_context = write_authority(directory)
         return cls(
-            arm=Arm(fleet, tokens, base_url=base_url).application(principal),
-            imds=Imds(fleet, tokens).application(),
+            arm=arm.Arm(current, tokens, base_url=base_url, active=active, throttles=arm.throttles()).application(principal),
+            imds=Imds(current, tokens).application(),
+            faults=active,
             ssl_context=ssl_context,
             principal=principal,
             tokens=tokens,

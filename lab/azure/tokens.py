@@ -18,6 +18,7 @@ class Token:
     value: str
     audience: str
     expires: float
+    principal: str = ""
 
 
 class Tokens:
@@ -27,8 +28,10 @@ class Tokens:
         self.clock = clock
         self._given: dict[str, Token] = {}
 
-    def issue(self, audience: str) -> Token:
-        token = Token(value=secrets.token_urlsafe(48), audience=audience.rstrip("/"), expires=self.clock() + LIFETIME_SECONDS)
+    def issue(self, audience: str, principal: str = "") -> Token:
+        token = Token(
+            value=secrets.token_urlsafe(48), audience=audience.rstrip("/"), expires=self.clock() + LIFETIME_SECONDS, principal=principal
+        )
         self._given[token.value] = token
         return token
 
