@@ -16,7 +16,8 @@ import rich.box
 import rich.console
 import rich.table
 
-from lab import lifecycle
+from lab import control, lifecycle
+from lab.azure.scheduled_events import TYPES
 from lab.description import DescriptionError
 from lab.paths import ROOT, LabError, Paths
 
@@ -105,3 +106,44 @@ def ssh(prefix: str, node: str, command: tuple[str, ...]) -> None:
     if node not in named and node not in named.values():
         raise LabError(f"lab {prefix} has no node {node}; it has: {', '.join(item['computer_name'] for item in instances)}")
     os.execvp("ssh", ["ssh", "-F", str(config), named.get(node, node), *command])  # noqa: S606 - a person's own command
+
+
+@lab.command()
+@prefix_option
+@click.option("--clear", is_flag=True, help="Remove all faults.")
+@click.argument("settings", nargs=-1)
+def fault(prefix: str, clear: bool, settings: tuple[str, ...]) -> None:
+    """Make the lab's Azure misbehave, or show how it does.
+
+    SETTINGS are name=value pairs: path and method (patterns), after, times, latency, status, code, retry_after, answer,
+    operation. For example: path=virtualMachines status=429 retry_after=2 times=3
+    """
+    paths = Paths(prefix)
+    if clear:
+        control.ask(paths, "DELETE", "/faults")
+    if settings:
+        control.ask(paths, "POST", "/faults", dict(_setting(item) for item in settings))
+    for item in control.ask(paths, "GET", "/faults"):
+        click.echo(" ".join(f"{key}={value}" for key, value in item.items() if value not in ("", None, 0, 0.0)))
+
+
+def _setting(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise LabError(f"{text!r} is no name=value pair, for example status=503")
+    if name in ("path", "method", "code", "answer", "operation"):
+        return name, value
+    try:
+        return name, float(value) if "." in value else int(value)
+    except ValueError:
+        return name, value
+
+
+@lab.command()
+@prefix_option
+@click.option("--notice", type=float, help="Seconds until it starts by itself; 0 at once. [default: the least that Azure gives]")
+@click.argument("node")
+@click.argument("kind", metavar="TYPE", type=click.Choice(TYPES))
+def event(prefix: str, notice: float | None, node: str, kind: str) -> None:
+    """Schedule an event of the platform for a node, as its IMDS then shows it."""
+    click.echo(json.dumps(control.ask(Paths(prefix), "POST", "/events", {"node": node, "type": kind, "notice": notice}), indent=1))

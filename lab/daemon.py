@@ -23,9 +23,10 @@ import sys
 
 from aiohttp import web
 
-from . import description, effects, fabric, fleet
+from . import description, effects, fabric, fleet, node
 from .access import private
 from .azure import service
+from .control import Control, socket_path
 from .current import Current
 from .internet import internet_application
 from .paths import Paths
@@ -51,15 +52,27 @@ async def serve(paths: Paths, built: fleet.Fleet) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     arm = socket.create_server(("127.0.0.1", 0))
     imds = socket_in(fabric.ROUTER, (fabric.METADATA_ADDRESS, 80))
+    wireserver = socket_in(fabric.ROUTER, (fabric.WIRESERVER_ADDRESS, 80))
     internet = socket_in(fabric.INTERNET[0], (fabric.INTERNET[1].partition("/")[0], 80))
     base_url = f"https://127.0.0.1:{arm.getsockname()[1]}"
     current = Current(built, functools.partial(effects.perform, paths))
-    azure = service.Service.create(current, base_url=base_url, directory=paths.access, ssh_config=paths.access / "ssh_config")
+    azure = service.Service.create(
+        current,
+        base_url=base_url,
+        directory=paths.access,
+        ssh_config=paths.access / "ssh_config",
+        run_script=functools.partial(node.run_script, paths),
+    )
     runners = [
         await _site(azure.arm, arm, ssl_context=azure.ssl_context),
         await _site(azure.imds, imds),
+        await _site(azure.wireserver, wireserver),
         await _site(internet_application(), internet),
     ]
+    control = web.AppRunner(Control(current, azure).application(), access_log=None, shutdown_timeout=1.0)
+    await control.setup()
+    await web.UnixSite(control, str(socket_path(paths))).start()
+    runners.append(control)
     private(paths.access / "azure.env", "".join(f"{key}={value}\n" for key, value in azure.environment.items()))
     private(paths.run / "daemon.json", json.dumps({"arm": base_url, "pid": os.getpid()}) + "\n")
     await stop.wait()

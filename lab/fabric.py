@@ -24,6 +24,7 @@ ROUTER_MAC = "12:34:56:78:9a:bc"
 MTU = 1500
 METADATA_ADDRESS = "169.254.169.254"
 METADATA_LINK = "imds"
+WIRESERVER_ADDRESS = "168.63.129.16"
 # Stands in sets that would be empty, which nft does not take: no packet comes from it.
 NOBODY = "192.0.2.1"
 # Places beside the nodes: namespace, address with prefix, router's address there.
@@ -50,6 +51,7 @@ def place_links() -> list[str]:
         "link set lo up",
         f"link add {METADATA_LINK} type veth peer name {METADATA_LINK}p",
         f"address add {METADATA_ADDRESS}/32 dev {METADATA_LINK}",
+        f"address add {WIRESERVER_ADDRESS}/32 dev {METADATA_LINK}",
         f"link set {METADATA_LINK} up",
     ]
     for name, address, router in (HUB, STORAGE, INTERNET):
@@ -145,6 +147,7 @@ table ip fabric {{
   chain local {{
     type filter hook input priority filter; policy drop;
     ip daddr {METADATA_ADDRESS} tcp dport 80 ip saddr @primaries accept
+    ip daddr {WIRESERVER_ADDRESS} tcp dport 80 iifname @ports accept
     ip protocol icmp accept
     counter drop
   }}

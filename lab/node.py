@@ -12,6 +12,7 @@ import time
 import typing as t
 
 from . import fabric, image, model, namespace, profile
+from .azure.run_command import Output
 from .fleet import ADMIN_USER, Fleet, Instance
 from .paths import LabError, Paths
 
@@ -158,6 +159,12 @@ def wait(paths: Paths, instances: t.Sequence[Instance]) -> None:
             raise LabError(_late(paths, waiting[0]))
         if waiting:
             time.sleep(POLL_SECONDS)
+
+
+def run_script(paths: Paths, computer_name: str, script: str) -> Output:
+    """Run a shell script as root, whatever state the node's network is in."""
+    done = namespace.inside(paths, podman(paths, "exec", "--interactive", computer_name, "sh", "-s"), stdin=script, check=False)
+    return Output(stdout=done.stdout, stderr=done.stderr)
 
 
 def state(paths: Paths, computer_name: str) -> str:

@@ -26,6 +26,7 @@ from .login import Principal, routes
 from .network_reads import NetworkReads
 from .operations import Operations
 from .resources import Resources
+from .run_command import RunCommand, RunScript
 from .set_writes import SetWrites
 from .throttles import Throttles
 from .tokens import Tokens
@@ -45,13 +46,21 @@ class Arm:
     """The handlers over one fleet. ``throttles`` None lets every request pass."""
 
     def __init__(
-        self, current: Current, tokens: Tokens, *, base_url: str, active: Faults | None = None, throttles: Throttles | None = None
+        self,
+        current: Current,
+        tokens: Tokens,
+        *,
+        base_url: str,
+        active: Faults | None = None,
+        throttles: Throttles | None = None,
+        run_script: RunScript | None = None,
     ) -> None:
         self.current = current
         self.tokens = tokens
         self.base_url = base_url
         self.faults = active or Faults()
         self.throttles = throttles
+        self._run_script = run_script
         described = current.fleet.description
         self._subscription, self._group, self._tenant = described.subscription, described.resource_group, described.tenant
         operations = Operations(base_url, described.subscription, described.location)
@@ -61,14 +70,15 @@ class Arm:
         app = web.Application(middlewares=[self._answer])
         app.router.add_routes(routes(principal, self.tokens, self.base_url))
         network = NetworkReads(self._context)
-        for rooms in (
+        for part in (
             Resources(self._context),
             ComputeReads(self._context),
             network,
             SetWrites(self._context),
             InstanceWrites(self._context, network),
+            RunCommand(self._context, self._run_script),
         ):
-            for route in rooms.routes():
+            for route in part.routes():
                 app.router.add_route(route.method, route.path, functools.partial(self._handle, route))
         return app
 

@@ -10,10 +10,12 @@ import ipaddress
 import os
 import pathlib
 import ssl
+import typing as t
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs7
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 # A lab lives for hours; nothing that trusts it needs longer.
@@ -82,3 +84,16 @@ def _pem(certificate: x509.Certificate) -> bytes:
 def _write(path: pathlib.Path, content: bytes) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
+
+
+def signer(directory: pathlib.Path) -> t.Callable[[bytes], bytes]:
+    """Signs in the name of this cloud: a PKCS#7 structure in DER that holds content and certificate."""
+    pem = (directory / "server.pem").read_bytes()
+    certificate = x509.load_pem_x509_certificate(pem)
+    key = t.cast("ec.EllipticCurvePrivateKey", serialization.load_pem_private_key(pem, None))
+
+    def sign(content: bytes) -> bytes:
+        builder = pkcs7.PKCS7SignatureBuilder().set_data(content).add_signer(certificate, key, hashes.SHA256())
+        return builder.sign(serialization.Encoding.DER, [pkcs7.PKCS7Options.Binary])
+
+    return sign

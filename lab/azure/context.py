@@ -126,4 +126,5 @@ class Context:
         self.current.check(update)
         outcome = t.cast("Outcome", request.get("outcome", ""))
         begun = self.operations.begin(kind, self.current.change(update), result=result, outcome=outcome)
-        return Answer(status=202, headers=self.operations.headers(begun, request.query["api-version"]))
+        provider = "Microsoft.Network" if "/microsoft.network/" in request.path.lower() else "Microsoft.Compute"
+        return Answer(status=202, headers=self.operations.headers(begun, request.query["api-version"], provider))

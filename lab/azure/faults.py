@@ -14,7 +14,9 @@ import re
 import typing as t
 
 Document = dict[str, t.Any]
-ANSWERS = ("null_item", "null_list", "repeat_page", "no_next_link", "cut")
+# Of ARM's lists: an item or the list is null, the next page is this one again, or there is none. Of IMDS: addresses are
+# missing. Of both: the connection ends in the middle.
+ANSWERS = ("null_item", "null_list", "repeat_page", "no_next_link", "fewer_addresses", "no_secondaries", "cut")
 OUTCOMES = ("failed", "never")
 # What Azure calls the statuses that it fails with.
 CODES = {
@@ -65,26 +67,33 @@ def parse(document: object) -> Fault:
     """A fault from data. Raises FaultError."""
     if not isinstance(document, dict):
         raise FaultError(f"a fault is a mapping, not {type(document).__name__}")
-    known = {field.name: field.type for field in dataclasses.fields(Fault) if field.name != "seen"}
+    known = [field.name for field in dataclasses.fields(Fault) if field.name != "seen"]
     for key in document:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
             raise FaultError(f"a fault has no {key}" + (f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"))
     fault = Fault(**document)
+    _check(fault)
+    return fault
+
+
+def _check(fault: Fault) -> None:
     for name in ("path", "method"):
         try:
             re.compile(getattr(fault, name))
         except (re.error, TypeError) as error:
             raise FaultError(f"{name} {getattr(fault, name)!r} is no regular expression: {error}") from error
-    for name, allowed in (("answer", ("", *ANSWERS)), ("operation", ("", *OUTCOMES)), ("status", (0, *CODES))):
-        if getattr(fault, name) not in allowed:
-            raise FaultError(f"{name} is {getattr(fault, name)!r}, but must be one of: {', '.join(str(item) for item in allowed if item)}")
+    choices: tuple[tuple[str, tuple[t.Any, ...]], ...] = (("answer", ANSWERS), ("operation", OUTCOMES), ("status", tuple(CODES)))
+    for name, allowed in choices:
+        value = getattr(fault, name)
+        if value and value not in allowed:
+            raise FaultError(f"{name} is {value!r}, but must be one of: {', '.join(map(str, allowed))}")
     for name in ("after", "times", "latency"):
-        if not isinstance(getattr(fault, name), (int, float)) or getattr(fault, name) < 0:
-            raise FaultError(f"{name} is {getattr(fault, name)!r}, but must be a number that is not negative")
+        value = getattr(fault, name)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or value < 0:
+            raise FaultError(f"{name} is {value!r}, but must be a number that is not negative")
     if not (fault.latency or fault.status or fault.answer or fault.operation):
         raise FaultError("a fault needs one of latency, status, answer, operation")
-    return fault
 
 
 class Faults:

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import collections
+import dataclasses
+import datetime
 import json
 import time
 import typing as t
@@ -16,9 +20,13 @@ from .. import model
 from ..current import Current
 from ..fleet import ADMIN_USER, Fleet, Instance
 from . import instances, names
+from .faults import Fault, Faults
+from .scheduled_events import Event, Events, effect
 from .tokens import Tokens
 
 Document = dict[str, t.Any]
+# Signs a document in the name of the cloud; gives a PKCS#7 structure in DER.
+Attest = t.Callable[[bytes], bytes]
 # learn.microsoft.com, "Azure Instance Metadata Service", supported API versions.
 VERSIONS = (
     "2017-04-02", "2017-08-01", "2017-12-01", "2018-02-01", "2018-04-02", "2018-10-01", "2019-02-01", "2019-03-11", "2019-04-30",
@@ -43,11 +51,17 @@ class Imds:
         *,
         address_of: t.Callable[[web.Request], str] = lambda request: request.remote or "",
         clock: t.Callable[[], float] = time.monotonic,
+        active: Faults | None = None,
+        attest: Attest | None = None,
     ) -> None:
         self.current = current
         self.tokens = tokens
         self.address_of = address_of
         self.clock = clock
+        self.faults = active or Faults()
+        self.attest = attest
+        self.events = Events(self._start, lambda: datetime.datetime.now(datetime.UTC))
+        self._tasks: set[asyncio.Task[None]] = set()
         self.asked: dict[tuple[str, str], collections.deque[float]] = {}
 
     def application(self) -> web.Application:
@@ -55,6 +69,9 @@ class Imds:
         app.router.add_get("/metadata/versions", self._guarded(self._versions))
         app.router.add_get("/metadata/identity/oauth2/token", self._guarded(self._token, kind="identity", rate=IDENTITY_RATE))
         app.router.add_get("/metadata/instance{path:(/.*)?}", self._guarded(self._instance))
+        app.router.add_get("/metadata/attested/document", self._guarded(self._attested))
+        app.router.add_get("/metadata/scheduledevents", self._guarded(self._scheduled_events))
+        app.router.add_post("/metadata/scheduledevents", self._guarded(self._approve))
         return app
 
     def _guarded(
@@ -62,18 +79,25 @@ class Imds:
     ) -> t.Callable[[web.Request], t.Any]:
         async def call(request: web.Request) -> web.Response:
             item = self._asking(self.address_of(request))
-            if item is None:
+            met = self.faults.take(request.method, request.path_qs)
+            for fault in met:
+                await asyncio.sleep(fault.latency)
+            if item is None or any(fault.answer == "cut" for fault in met):
                 # Azure drops what does not come from a NIC's primary address: no answer at all.
                 if request.transport is not None:
                     request.transport.abort()
                 return web.Response(status=400)
+            for fault in met:
+                if fault.status:
+                    return _error(fault.status, "This answer was asked for.")
             if request.headers.get("Metadata", "").lower() != "true":
                 return _error(400, "Bad request. Required metadata header not specified")
             if "X-Forwarded-For" in request.headers:
                 return _error(400, "Bad request. Required metadata header not specified")
             if not self._within_rate(item, kind, rate):
                 return _error(429, "Too many requests")
-            return handler(request, item)
+            request["body"] = await request.read()
+            return handler(request, _bent(item, met))
 
         return call
 
@@ -114,6 +138,40 @@ class Imds:
             return _error(400, "Bad request. The requested resource is a leaf, which is given as text: format=text")
         return _json(found)
 
+    def _attested(self, request: web.Request, item: Instance) -> web.Response:
+        """A document that the cloud has signed; ``nonce`` comes back in it."""
+        if self.attest is None:
+            return _error(404, "Not found")
+        content = {
+            "nonce": request.query.get("nonce", ""),
+            "plan": {"name": "", "product": "", "publisher": ""},
+            "sku": "",
+            "subscriptionId": self.current.fleet.description.subscription,
+            "vmId": item.vm_id,
+        }
+        return _json({"encoding": "pkcs7", "signature": base64.b64encode(self.attest(json.dumps(content).encode())).decode()})
+
+    def _scheduled_events(self, request: web.Request, item: Instance) -> web.Response:
+        return _json(self.events.seen_by(self.current.fleet, item))
+
+    def _approve(self, request: web.Request, item: Instance) -> web.Response:
+        try:
+            self.events.approve(self.current.fleet, item, json.loads(request["body"] or b"null"))
+        except ValueError as error:
+            return _error(400, f"Bad request. {error}")
+        return web.Response()
+
+    def _start(self, event: Event) -> None:
+        task = asyncio.get_running_loop().create_task(self._carry_out(event))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out(self, event: Event) -> None:
+        try:
+            await self.current.change(lambda fleet: effect(fleet, event))
+        finally:
+            self.events.finish(event)
+
     def _token(self, request: web.Request, item: Instance) -> web.Response:
         if request.query.get("api-version") not in IDENTITY_VERSIONS:
             return _json(
@@ -136,6 +194,15 @@ class Imds:
                 "token_type": "Bearer",
             }
         )
+
+
+def _bent(item: Instance, met: t.Iterable[Fault]) -> Instance:
+    """The machine as a wrong answer would have it: a secondary address missing, or all of them."""
+    for fault in met:
+        kept = {"fewer_addresses": -1, "no_secondaries": 1}.get(fault.answer)
+        if kept is not None:
+            item = dataclasses.replace(item, configurations=item.configurations[:kept])
+    return item
 
 
 def document(fleet: Fleet, item: Instance) -> Document:

@@ -53,7 +53,7 @@ class Operations:
     retry_after = str(RETRY_AFTER_SECONDS)
 
     def __init__(self, base_url: str, subscription: str, location: str) -> None:
-        self._place = f"{base_url}/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}/operations"
+        self._place = f"{base_url}/subscriptions/{subscription}/providers/{{}}/locations/{location}/operations"
         self._known: dict[str, Operation] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -96,9 +96,9 @@ class Operations:
     def find(self, identifier: str) -> Operation | None:
         return self._known.get(identifier)
 
-    def headers(self, operation: Operation, version: str) -> dict[str, str]:
-        """The two addresses at which the operation can be followed, and how often."""
-        place = f"{self._place}/{operation.id}"
+    def headers(self, operation: Operation, version: str, provider: str = "Microsoft.Compute") -> dict[str, str]:
+        """The two addresses at which the operation can be followed, of the provider that was asked, and how often."""
+        place = f"{self._place.format(provider)}/{operation.id}"
         return {
             "Azure-AsyncOperation": f"{place}?api-version={version}",
             "Location": f"{place}?monitor=true&api-version={version}",

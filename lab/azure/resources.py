@@ -8,7 +8,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from . import names
-from .context import COMPUTE, GROUP, GROUPS, SUBSCRIPTION, Answer, Context, Document, Route, get
+from .context import COMPUTE, GROUP, GROUPS, NETWORK, SUBSCRIPTION, Answer, Context, Document, Route, get
 from .errors import ArmError
 from .operations import Operation
 
@@ -18,13 +18,13 @@ class Resources:
         self._context = context
 
     def routes(self) -> tuple[Route, ...]:
-        operation = f"{SUBSCRIPTION}{COMPUTE}/locations/{{location}}/operations/{{operation}}"
+        operations = [f"{SUBSCRIPTION}{provider}/locations/{{location}}/operations/{{operation}}" for provider in (COMPUTE, NETWORK)]
         return (
             get("/subscriptions", self.subscriptions),
             get(SUBSCRIPTION, self.subscription),
             get(GROUPS, self.groups),
             get(GROUP, self.group),
-            Route(method="GET", path=operation, handler=lambda request, _body: self.operation(request)),
+            *(Route(method="GET", path=path, handler=lambda request, _body: self.operation(request)) for path in operations),
         )
 
     def subscriptions(self, request: web.Request) -> Document:

@@ -14,11 +14,14 @@ from aiohttp import web
 from ..current import Current
 from ..fleet import Fleet
 from . import arm
-from .certificates import write_authority
+from .certificates import signer, write_authority
 from .faults import Faults
 from .imds import Imds
 from .login import Principal
+from .run_command import RunScript
+from .scheduled_events import Events
 from .tokens import Tokens
+from .wireserver import Wireserver
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,24 +30,38 @@ class Service:
 
     arm: web.Application
     imds: web.Application
+    wireserver: web.Application
     ssl_context: ssl.SSLContext
     principal: Principal
     tokens: Tokens
     faults: Faults
+    events: Events
     environment: dict[str, str]
 
     @classmethod
-    def create(cls, current: Current, *, base_url: str, directory: pathlib.Path, ssh_config: pathlib.Path | None = None) -> Service:
+    def create(
+        cls,
+        current: Current,
+        *,
+        base_url: str,
+        directory: pathlib.Path,
+        ssh_config: pathlib.Path | None = None,
+        run_script: RunScript | None = None,
+    ) -> Service:
         """``directory`` gets the certificate authority (``ca.pem``) and the server's key."""
         fleet = current.fleet
         principal = Principal(tenant=fleet.description.tenant)
         tokens = Tokens()
         active = Faults()
         ssl_context = write_authority(directory)
+        manager = arm.Arm(current, tokens, base_url=base_url, active=active, throttles=arm.throttles(), run_script=run_script)
+        metadata = Imds(current, tokens, active=active, attest=signer(directory))
         return cls(
-            arm=arm.Arm(current, tokens, base_url=base_url, active=active, throttles=arm.throttles()).application(principal),
-            imds=Imds(current, tokens).application(),
+            arm=manager.application(principal),
+            imds=metadata.application(),
+            wireserver=Wireserver(current).application(),
             faults=active,
+            events=metadata.events,
             ssl_context=ssl_context,
             principal=principal,
             tokens=tokens,
