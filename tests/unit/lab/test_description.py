@@ -70,5 +70,5 @@ def test_the_same_description_gives_the_same_fleet_and_another_prefix_another() 
 
 def test_the_demo_has_a_set_of_each_orchestration_mode() -> None:
     built = fleet.build(description.load(DEMO), prefix="demo", public_key="")
-    assert {built.scale_set(item.scale_set).orchestration for item in built.instances} == {"Uniform", "Flexible"}
+    assert {built.scale_set(item.scale_set).described.orchestration for item in built.instances} == {"Uniform", "Flexible"}
     assert [item.name for item in built.instances_of("gpua")] == ["gpua_0", "gpua_1"]
