@@ -24,7 +24,7 @@ from .faults import Fault, Faults
 from .instance_writes import InstanceWrites
 from .login import Principal, routes
 from .network_reads import NetworkReads
-from .operations import Operations
+from .operations import Operations, Outcome
 from .resources import Resources
 from .run_command import RunCommand, RunScript
 from .set_writes import SetWrites
@@ -114,8 +114,9 @@ class Arm:
         self._versioned(request)
         self._known_place(request)
         headers = self._throttled(route, request, principal)
-        request["outcome"] = next((fault.operation for fault in met if fault.operation), "")
-        given = route.handler(request, await _body(request))
+        body = await _body(request)
+        self._context.outcome.set(t.cast("Outcome", next((fault.operation for fault in met if fault.operation), "")))
+        given = route.handler(request, body)
         answer = given if isinstance(given, Answer) else Answer(status=200, body=given)
         return await self._said(request, answer, headers, met)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import typing as t
 import urllib.parse
@@ -63,6 +64,8 @@ class Context:
         self.current = current
         self.operations = operations
         self.base_url = base_url
+        # How the operation that the request of this task begins shall end; faults set it.
+        self.outcome: contextvars.ContextVar[Outcome] = contextvars.ContextVar("outcome", default="")
 
     @property
     def fleet(self) -> Fleet:
@@ -124,7 +127,6 @@ class Context:
     ) -> Answer:
         """Start an update of the fleet. What Azure would refuse is refused now, before anything is begun."""
         self.current.check(update)
-        outcome = t.cast("Outcome", request.get("outcome", ""))
-        begun = self.operations.begin(kind, self.current.change(update), result=result, outcome=outcome)
+        begun = self.operations.begin(kind, self.current.change(update), result=result, outcome=self.outcome.get())
         provider = "Microsoft.Network" if "/microsoft.network/" in request.path.lower() else "Microsoft.Compute"
         return Answer(status=202, headers=self.operations.headers(begun, request.query["api-version"], provider))

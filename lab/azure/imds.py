@@ -71,7 +71,7 @@ class Imds:
         app.router.add_get("/metadata/instance{path:(/.*)?}", self._guarded(self._instance))
         app.router.add_get("/metadata/attested/document", self._guarded(self._attested))
         app.router.add_get("/metadata/scheduledevents", self._guarded(self._scheduled_events))
-        app.router.add_post("/metadata/scheduledevents", self._guarded(self._approve))
+        app.router.add_post("/metadata/scheduledevents", self._approve)
         return app
 
     def _guarded(
@@ -96,7 +96,6 @@ class Imds:
                 return _error(400, "Bad request. Required metadata header not specified")
             if not self._within_rate(item, kind, rate):
                 return _error(429, "Too many requests")
-            request["body"] = await request.read()
             return handler(request, _bent(item, met))
 
         return call
@@ -154,12 +153,17 @@ class Imds:
     def _scheduled_events(self, request: web.Request, item: Instance) -> web.Response:
         return _json(self.events.seen_by(self.current.fleet, item))
 
-    def _approve(self, request: web.Request, item: Instance) -> web.Response:
-        try:
-            self.events.approve(self.current.fleet, item, json.loads(request["body"] or b"null"))
-        except ValueError as error:
-            return _error(400, f"Bad request. {error}")
-        return web.Response()
+    async def _approve(self, request: web.Request) -> web.Response:
+        body = await request.read()
+
+        def approve(_request: web.Request, item: Instance) -> web.Response:
+            try:
+                self.events.approve(self.current.fleet, item, json.loads(body or b"null"))
+            except ValueError as error:
+                return _error(400, f"Bad request. {error}")
+            return web.Response()
+
+        return t.cast("web.Response", await self._guarded(approve)(request))
 
     def _start(self, event: Event) -> None:
         task = asyncio.get_running_loop().create_task(self._carry_out(event))

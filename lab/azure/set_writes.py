@@ -68,7 +68,9 @@ class SetWrites:
         found = self._context.scale_set(request)
         self._unchanged(request, found)
         whole = _whole(found, len(self._context.fleet.instances_of(found.name)))
-        return self._write(request, found, model.merged(whole, body))
+        # Tags are one value: what is given replaces all of them.
+        tags = {"tags": body["tags"]} if body.get("tags") is not None else {}
+        return self._write(request, found, model.merged(whole, body) | tags)
 
     def put(self, request: web.Request, body: Document) -> Answer:
         """Give the whole anew. New sets are made by the description alone."""
