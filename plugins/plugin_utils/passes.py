@@ -40,6 +40,20 @@ def merge(passes: t.Sequence[Result]) -> Result:
     return {key: value for key, value in result.items() if value or key == "changed"}
 
 
+def made(passes: t.Sequence[Result], *, needs_are_met: bool = True) -> list[str]:
+    """What these passes changed, for the message of a failure: each change once, with its subsystem.
+
+    What a pass needed came after it; of the last one that is so only with ``needs_are_met``.
+    """
+    changes: dict[str, None] = {}
+    for number, one in enumerate(passes):
+        met = needs_are_met or number < len(passes) - 1
+        for name, part in one["subsystems"].items():
+            for change in (*part["changes"], *(part["needs"] if met else ())):
+                changes[f"{name}: {change}"] = None
+    return list(changes)
+
+
 def _unique(entries: list[dict[str, str]]) -> list[dict[str, str]]:
     kept: list[dict[str, str]] = []
     for entry in entries:

@@ -35,7 +35,9 @@ def _render(path: pathlib.Path, parameters: t.Mapping[str, t.Any]) -> str:
         return _template(str(path.expanduser())).render(parameters)
     except OSError as error:
         raise NodeError(f"template {path} cannot be read ({error.strerror}); give a path on the controller") from error
-    except jinja2.TemplateError as error:
+    except UnicodeDecodeError as error:
+        raise NodeError(f"template {path} is no UTF-8 text ({error.reason} at byte {error.start}); give a text file") from error
+    except Exception as error:  # a template is a user's program, and can fail in every way
         raise NodeError(f"template {path}: {error}; a template may use the variables of its own role") from error
 
 
