@@ -19,16 +19,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """One finished playbook: exit status, per host how many tasks changed, and every converge result by host."""
+    """One finished playbook: exit status, per host how many tasks changed, and every converge result by host.
+
+    ``changed`` is None for a run without a recap.
+    """
 
     status: int
-    changed: dict[str, int]
+    changed: dict[str, int] | None
     results: dict[str, dict[str, dict[str, t.Any]]]
     seconds: float
 
     @property
-    def total_changed(self) -> int:
-        return sum(self.changed.values())
+    def total_changed(self) -> int | None:
+        """How many tasks changed something, or None when that is not known."""
+        return None if self.changed is None else sum(self.changed.values())
 
 
 def run(playbook: str, *, directory: pathlib.Path, environment: dict[str, str], arguments: str = "", quiet: bool = False) -> Run:
@@ -38,12 +42,15 @@ def run(playbook: str, *, directory: pathlib.Path, environment: dict[str, str], 
     """
     directory.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, dict[str, t.Any]]] = {}
+    stats: list[dict[str, t.Any]] = []
     started = time.monotonic()
     # Ansible's commands are those beside this interpreter, whatever the shell would find.
     path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     def note(event: dict[str, t.Any]) -> bool:
         data = event.get("event_data", {})
+        if event.get("event") == "playbook_on_stats":
+            stats.append(data)
         answer = data.get("res")
         if (
             event.get("event") in ("runner_on_ok", "runner_on_failed")
@@ -65,10 +72,8 @@ def run(playbook: str, *, directory: pathlib.Path, environment: dict[str, str], 
         quiet=quiet,
         suppress_env_files=True,
     )
-    stats = runner.stats or {}
-    # ansible-runner counts a host with changes under "changed", one without under "ok" alone.
-    changed = {
-        host: int(stats.get("changed", {}).get(host, 0))
-        for host in {*stats.get("ok", {}), *stats.get("changed", {}), *stats.get("failures", {})}
-    }
+    # A run that ended before its recap has none; that it changed nothing is then not known, and may not be said.
+    recap = stats[-1] if stats else None
+    hosts = {host for kind in ("ok", "changed", "failures", "dark") for host in recap.get(kind, {})} if recap else set()
+    changed = {host: int(recap.get("changed", {}).get(host, 0)) for host in sorted(hosts)} if recap else None
     return Run(status=int(runner.rc or 0), changed=changed, results=results, seconds=time.monotonic() - started)

@@ -92,19 +92,24 @@ class ActionModule(ActionBase):
                 break
             if needs["packages"]:
                 self._limit(done, f"packages {', '.join(needs['packages'])} are still missing")
-                self._install(needs["packages"], variables)
+                self._install(needs["packages"], variables, done)
             elif needs["reboot"] and self._reboot_allowed(variables):
                 self._limit(done, f"a reboot is still due ({'; '.join(needs['reboot'])})")
-                self._reboot(variables)
+                self._reboot(variables, done)
             else:
                 break
         result = passes.merge(done)
-        changed = [name for name, part in result["subsystems"].items() if part["changed"]]
-        if changed and self._task.args.get("config") is None:
-            result["_ansible_notify"] = [f"gpufleet {name} changed" for name in changed]
+        if self._task.args.get("config") is None:
+            topics = [f"gpufleet {name} changed" for name, part in result["subsystems"].items() if part["changed"]]
+            result["_ansible_notify"] = [topic for topic in topics if topic in self._heard()]
         # The default callback shows what each subsystem changed, as it would with -v; nothing for a host without changes.
         result["_ansible_verbose_always"] = result["changed"]
         return result
+
+    def _heard(self) -> set[str]:
+        """What the handlers of this play listen to. To notify one that is not there would be an error, and a user need not have all."""
+        handlers = [handler for block in self._task.get_play().handlers for handler in block.block]
+        return {topic for handler in handlers for topic in (*handler.listen, handler.name)}
 
     def _pass(self, state: document.Document, variables: dict[str, t.Any], *, earlier: list[passes.Result]) -> passes.Result:
         public, secrets = document.without_secrets(state)
@@ -118,15 +123,7 @@ class ActionModule(ActionBase):
         self, result: dict[str, t.Any], state: document.Document, variables: dict[str, t.Any], earlier: list[passes.Result]
     ) -> t.NoReturn:
         message = str(result.get("msg") or result.get("module_stderr") or result.get("exception") or "the node program gave no answer")
-        done = [
-            change
-            for one in earlier
-            for name, part in one["subsystems"].items()
-            for change in (f"{name}: {text}" for text in part["changes"])
-        ]
-        done += result.get("done") or []
-        if done:
-            message += f"\nDone before that: {'; '.join(done)}"
+        message += _done_before(passes.made(earlier) + (result.get("done") or []))
         if result.get("facts"):
             message += f"\nReplay the plan with: {self._save(result['facts'], state, variables)}"
         raise AnsibleActionFail(message)
@@ -145,9 +142,11 @@ class ActionModule(ActionBase):
 
     def _limit(self, done: list[passes.Result], what: str) -> None:
         if len(done) >= PASSES:
-            raise AnsibleActionFail(f"after {PASSES} passes {what}; look at the node, then run again")
+            raise AnsibleActionFail(
+                f"after {PASSES} passes {what}; look at the node, then run again{_done_before(passes.made(done, needs_are_met=False))}"
+            )
 
-    def _install(self, packages: list[str], variables: dict[str, t.Any]) -> None:
+    def _install(self, packages: list[str], variables: dict[str, t.Any], done: list[passes.Result]) -> None:
         """Install, and fetch package lists only if the ones that are there do not do: a mirror serves thousands of nodes."""
         arguments = {"name": packages, "state": "present", "install_recommends": False, "lock_timeout": APT_LOCK_LIMIT_SECONDS}
         result = self._execute_module(module_name="ansible.builtin.apt", module_args=arguments, task_vars=variables)
@@ -158,12 +157,13 @@ class ActionModule(ActionBase):
         if result.get("failed"):
             raise AnsibleActionFail(
                 f"packages {', '.join(packages)} could not be installed: {result.get('msg')}; check the node's package sources"
+                + _done_before(passes.made(done, needs_are_met=False))
             )
 
     def _reboot_allowed(self, variables: dict[str, t.Any]) -> bool:
         return "node_program_reboot" in variables and self._variable("node_program_reboot", variables) == "allowed"
 
-    def _reboot(self, variables: dict[str, t.Any]) -> None:
+    def _reboot(self, variables: dict[str, t.Any], done: list[passes.Result]) -> None:
         task = self._task.copy()
         task.args = {"reboot_timeout": REBOOT_LIMIT_SECONDS}
         action = self._shared_loader_obj.action_loader.get(
@@ -177,7 +177,14 @@ class ActionModule(ActionBase):
         )
         result = action.run(task_vars=variables)
         if result.get("failed"):
-            raise AnsibleActionFail(f"the reboot did not come to its end: {result.get('msg')}; look at the node's serial console")
+            raise AnsibleActionFail(
+                f"the reboot did not come to its end: {result.get('msg')}; look at the node's serial console{_done_before(passes.made(done))}"
+            )
+
+
+def _done_before(changes: list[str]) -> str:
+    """The line of a failure's message that says what had been changed by then."""
+    return f"\nDone before that: {'; '.join(changes)}" if changes else ""
 
 
 def plain(value: t.Any) -> t.Any:
