@@ -212,6 +212,7 @@ hostname: scale_set ~ '-' ~ instance_id
 """
 
 import dataclasses
+import difflib
 import hashlib
 import json
 import pathlib
@@ -260,6 +261,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _options_of(self, config: t.Mapping[str, t.Any], path: str) -> dict[str, t.Any]:
         """Every option of this plugin: from the file, else from env_file, else from the environment, else its default."""
         definitions = self.option_definitions
+        for name in config:
+            if name not in definitions:
+                near = difflib.get_close_matches(str(name), definitions, n=1)
+                raise AzureError(
+                    f"there is no option {name}"
+                    + (f"; did you mean {near[0]}?" if near else "; see: ansible-doc -t inventory gpufleet.vmss.azure_vmss")
+                )
         name = self._templated(self.get_option("env_file"))
         variables = env_file.read(env_file.find(name, beside=pathlib.Path(path).absolute().parent)) if name else {}
         options: dict[str, t.Any] = {}
@@ -318,14 +326,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _populate(self, inventory: t.Any, found: t.Sequence[fleet.Instance], options: t.Mapping[str, t.Any]) -> None:
         kept, left_out = hosts.keep(found, options["states"])
-        if left_out:
-            self.display.warning(f"azure_vmss: {left_out}")
         if not kept and not options["allow_empty"]:
             raise AzureError(
                 f"no host: {len(found)} instances are in scope and none is kept"
                 + (f" ({left_out})" if left_out else "; correct resource_groups and scale_sets")
                 + "; set allow_empty: true if an empty fleet is meant"
             )
+        if left_out:
+            self.display.warning(f"azure_vmss: {left_out}")
         for line in hosts.blurred(kept):
             self.display.warning(f"azure_vmss: {line}; use resource_groups or scale_sets to tell them apart")
         known = [(instance, hosts.variables(instance), hosts.expression_variables(instance)) for instance in kept]

@@ -15,7 +15,7 @@ import typing as t
 import urllib.parse
 
 from .clouds import Cloud
-from .credentials import Login, credential, missing_library, token, unreachable
+from .credentials import CONNECT_RETRIES, Login, credential, missing_library, token, unreachable
 from .errors import ArmError, AzureError
 
 if t.TYPE_CHECKING:
@@ -29,7 +29,6 @@ READ_SECONDS = 60
 # "Understand how Azure Resource Manager throttles requests"), so a longer wait means that something else eats it.
 PAGE_SECONDS = 300
 RETRIES = 8
-CONNECT_RETRIES = 2
 BACKOFF_MAX_SECONDS = 30
 
 _ADVICE = {
@@ -79,6 +78,8 @@ class Client:
                 policies.ProxyPolicy(),
                 policies.RetryPolicy(
                     retry_total=RETRIES,
+                    # Else three, as this is counted apart.
+                    retry_status=RETRIES,
                     retry_connect=CONNECT_RETRIES,
                     retry_backoff_max=BACKOFF_MAX_SECONDS,
                     timeout=PAGE_SECONDS,

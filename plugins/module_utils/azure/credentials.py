@@ -30,6 +30,22 @@ _ADVICE = {
     "700024": "the federated token has expired: check that {token_file} is renewed",
     "53003": "a conditional access policy blocks this login: use an identity that it allows",
 }
+# What the text of a connection that could not be made holds, and what it means.
+_CONNECTION_SIGNS = (
+    ("Connection refused", "connection refused"),
+    ("Name or service not known", "its name is not known"),
+    ("Temporary failure in name resolution", "its name cannot be resolved"),
+    ("No address associated", "its name has no address"),
+    ("timed out", "no answer in time"),
+    ("Network is unreachable", "network is unreachable"),
+    ("No route to host", "no route to host"),
+    ("invalid path", "ca_file cannot be read"),
+)
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+# How MSAL says that the login service has no such tenant; the service's own AADSTS90002 is not in it.
+_NO_AUTHORITY = "Unable to get authority configuration"
+# As many as for ARM: the library's three take five seconds, for an address that is wrong as for one that is slow.
+CONNECT_RETRIES = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,6 +128,10 @@ def explain(error: Exception, login: Login, cloud: Cloud) -> str:
         return f"{where}: {unreachable(text)}"
     if code:
         return f"{where}: {_first_line(text[code.start() :])}; look the code up at {cloud.authority}/error?code={code.group(1)}"
+    if _NO_AUTHORITY in text:
+        return f"{where}: it does not know tenant {login.tenant_id}; correct tenant_id (AZURE_TENANT_ID) or authority"
+    if not isinstance(error, CredentialUnavailableError) and _is_unconnected(text, login):
+        return f"{where}: {unreachable(text)}"
     if isinstance(error, CredentialUnavailableError) or login.source == "auto":
         ways = ", ".join(usable(login) if login.source == "auto" else (login.source,))
         return (
@@ -121,20 +141,21 @@ def explain(error: Exception, login: Login, cloud: Cloud) -> str:
     return f"{where}: {_first_line(text)}; check the tenant, the identity and its secret"
 
 
+def _is_unconnected(text: str, login: Login) -> bool:
+    """Whether an error is that of a connection to the login service, which azure-identity gives as a failed login.
+
+    That the last ways of auto cannot be reached only says that this is not the place for them.
+    """
+    signs = (_UNTRUSTED, *(sign for sign, _meaning in _CONNECTION_SIGNS))
+    by_login_service = login.source != "auto" or usable(login)[0] not in ("managed", "cli")
+    return by_login_service and any(sign in text for sign in signs)
+
+
 def unreachable(text: str) -> str:
     """The short reason for a connection that could not be made, with what to do about it."""
-    if "CERTIFICATE_VERIFY_FAILED" in text:
+    if _UNTRUSTED in text:
         return "its certificate is not trusted; set ca_file to the certificate authority of this cloud"
-    for sign, meaning in (
-        ("Connection refused", "connection refused"),
-        ("Name or service not known", "its name is not known"),
-        ("Temporary failure in name resolution", "its name cannot be resolved"),
-        ("No address associated", "its name has no address"),
-        ("timed out", "no answer in time"),
-        ("Network is unreachable", "network is unreachable"),
-        ("No route to host", "no route to host"),
-        ("invalid path", "ca_file cannot be read"),
-    ):
+    for sign, meaning in _CONNECTION_SIGNS:
         if sign in text:
             return f"{meaning}; check the address, the network and any proxy"
     return f"{_first_line(text)}; check the address, the network and any proxy"
@@ -148,7 +169,11 @@ def missing_library(package: str, error: ImportError) -> str:
 def _make(source: Source, login: Login, cloud: Cloud) -> TokenCredential:
     from azure import identity
 
-    common: dict[str, t.Any] = {"authority": cloud.authority, "disable_instance_discovery": not cloud.instance_discovery}
+    common: dict[str, t.Any] = {
+        "authority": cloud.authority,
+        "disable_instance_discovery": not cloud.instance_discovery,
+        "retry_connect": CONNECT_RETRIES,
+    }
     if cloud.ca_file:
         common["connection_verify"] = cloud.ca_file
     if source == "environment":

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How often ARM is asked again, and what is said when that was in vain."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import pytest
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import client, clouds
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.credentials import Login
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.errors import ArmError
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that were waited for; nobody really waits."""
+    seconds: list[float] = []
+    monkeypatch.setattr(time, "sleep", seconds.append)
+    return seconds
+
+
+def sets(azure: t.Any) -> list[dict[str, t.Any]]:
+    known = azure.environment
+    login = Login(
+        source="environment",
+        tenant_id=known["AZURE_TENANT_ID"],
+        client_id=known["AZURE_CLIENT_ID"],
+        client_secret=known["AZURE_CLIENT_SECRET"],
+    )
+    endpoint, ca_file = known["GPUFLEET_ARM_ENDPOINT"], known["GPUFLEET_CA_FILE"]
+    cloud = clouds.choose("AzureCloud", arm_endpoint=endpoint, authority=endpoint, ca_file=ca_file)
+    path = f"/subscriptions/{known['AZURE_SUBSCRIPTION_ID']}/providers/Microsoft.Compute/virtualMachineScaleSets"
+    with client.Client(login=login, cloud=cloud, parallel=1) as opened:
+        return opened.pages(path, api_version="2024-07-01")
+
+
+@pytest.fixture
+def fault(azure: t.Any) -> t.Iterator[t.Callable[..., t.Any]]:
+    """Turns a fault of ARM on, and gives it back to see how often it was met."""
+
+    def add(**document: t.Any) -> t.Any:
+        azure.faults.add({"path": "/virtualMachineScaleSets", **document})
+        return azure.faults.active[-1]
+
+    yield add
+    azure.faults.clear()
+
+
+@pytest.mark.parametrize(("status", "said"), [(429, "still throttled after 8 retries"), (503, "still so after 8 retries")])
+def test_a_page_is_asked_for_as_often_as_the_message_says(azure: t.Any, fault: t.Any, waited: list[float], status: int, said: str) -> None:
+    met = fault(status=status, times=100)
+    with pytest.raises(ArmError, match=said):
+        sets(azure)
+    assert met.seen == 1 + client.RETRIES
+    assert max(waited) <= client.BACKOFF_MAX_SECONDS and sum(waited) < client.PAGE_SECONDS
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_fault_that_passes_is_waited_out(azure: t.Any, fault: t.Any, waited: list[float], status: int) -> None:
+    fault(status=status, times=client.RETRIES)
+    assert {item["name"] for item in sets(azure)} == {"gpua", "cpub", "many", "flex"}
+    assert waited
+
+
+def test_azure_s_own_word_for_how_long_is_kept(azure: t.Any, fault: t.Any, waited: list[float]) -> None:
+    fault(status=429, times=1, retry_after=17)
+    sets(azure)
+    assert waited == [17]
+
+
+def test_what_will_not_change_is_not_asked_for_again(azure: t.Any, fault: t.Any, waited: list[float]) -> None:
+    met = fault(status=403, times=100)
+    with pytest.raises(ArmError, match="403 AuthorizationFailed"):
+        sets(azure)
+    assert met.seen == 1 and waited == []
