@@ -175,6 +175,8 @@ options:
   ssh_config:
     description:
       - An ssh configuration file for all hosts, for example one that names a bastion. Becomes C(ansible_ssh_common_args) of the group C(all).
+      - Connections that ssh keeps open are kept apart from those made with other such files (C(ansible_control_path_dir)),
+        since fleets behind different bastions may have the same addresses.
       - An absolute path, or one relative to the folder of this configuration file or to a folder above it.
     type: str
     env:
@@ -341,6 +343,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         hosts.check_names((name, instance) for name, instance, _variables, _extra in named)
         if options["ssh_config"]:
             inventory.set_variable("all", "ansible_ssh_common_args", _marked(f"-F {shlex.quote(options['ssh_config'])}"))
+            # Ansible finds an open connection by user, address and port alone. A short name: paths of sockets end at 108 bytes.
+            kept_apart = hashlib.sha256(options["ssh_config"].encode()).hexdigest()[:8]
+            inventory.set_variable("all", "ansible_control_path_dir", _marked(f"~/.ansible/cp/{kept_apart}"))
         for name, instance, variables, extra in sorted(named, key=lambda entry: entry[0]):
             self._add(inventory, name, instance, variables, extra, options)
 

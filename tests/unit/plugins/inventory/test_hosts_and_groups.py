@@ -85,6 +85,16 @@ def test_an_ssh_config_holds_for_all_hosts(inventory: t.Any) -> None:
     assert host["ansible_ssh_common_args"] == f"-F '{inventory.folder}/ssh config'"
 
 
+def test_fleets_behind_two_bastions_share_no_open_connection(inventory: t.Any) -> None:
+    """Their hosts may have the same addresses, by which alone Ansible finds a connection that ssh keeps open."""
+    kept = set()
+    for name in ("east", "west"):
+        (inventory.folder / name).touch()
+        (host,) = inventory(scale_sets=["cpub"], ssh_config=name).hosts.values()
+        kept.add(host["ansible_control_path_dir"])
+    assert len(kept) == 2 and all(path.startswith("~/.ansible/cp/") for path in kept)
+
+
 def test_a_cache_spares_azure(inventory: t.Any) -> None:
     options = {"scale_sets": ["cpub"], "cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(inventory.folder)}
     first = inventory(**options)
