@@ -119,11 +119,11 @@ def test_one_template_is_replaced_and_the_others_stay(lab: t.Any, tmp_path: path
     assert "# of openai" not in lab.node("new000000").run(["cat", "/etc/systemd/system/gpufleet-accounting.service"])
 
 
-def test_a_secret_is_on_the_node_and_nowhere_else(lab: t.Any, tmp_path: pathlib.Path, variables: t.Any) -> None:
+def test_a_secret_is_on_the_node_and_nowhere_else(lab: t.Any, home: pathlib.Path, variables: t.Any) -> None:
     files = [{"path": "/etc/example.token", "content": SECRET, "mode": "0600", "secret": True}]
     given = variables({"custom_files": files})
     run = lab.command(
-        "ansible-playbook", "playbooks/fleet.yml", "--diff", "-vvv", "--limit=localhost,new000000", "-e", given, HOME=str(tmp_path)
+        "ansible-playbook", "playbooks/fleet.yml", "--diff", "-vvv", "--limit=localhost,new000000", "-e", given, HOME=str(home)
     )
     assert run.returncode == 0, run.stdout
     assert "file /etc/example.token: create" in run.stdout
@@ -132,10 +132,10 @@ def test_a_secret_is_on_the_node_and_nowhere_else(lab: t.Any, tmp_path: pathlib.
     assert lab.node("new000000").run(["cat", "/etc/example.token"]) == SECRET
     # A failure in the same run saves facts and state, still without it.
     broken = variables({"custom_files": files, "custom_units": [{"name": "nowhere.service", "enabled": True}]})
-    failed = lab.command("ansible-playbook", "playbooks/fleet.yml", "-vvv", "--limit=localhost,new000000", "-e", broken, HOME=str(tmp_path))
+    failed = lab.command("ansible-playbook", "playbooks/fleet.yml", "-vvv", "--limit=localhost,new000000", "-e", broken, HOME=str(home))
     assert failed.returncode != 0
     assert SECRET not in failed.stdout + failed.stderr
-    saved = list((tmp_path / ".ansible" / "gpufleet" / "failures").iterdir())
+    saved = list((home / ".ansible" / "gpufleet" / "failures").iterdir())
     assert len(saved) == 2
     assert all(SECRET not in path.read_text(encoding="utf-8") for path in saved)
 
@@ -150,8 +150,9 @@ def test_a_reboot_that_is_due_is_done_only_where_it_is_allowed(lab: t.Any, varia
     assert f"options of the loaded module {loaded} changed" in asked.stdout
     assert node.run(["cat", "/proc/sys/kernel/random/boot_id"]) == boot
     settings["node_program_reboot"] = "allowed"
-    done = lab.command("ansible-playbook", "playbooks/fleet.yml", "--limit=localhost,new000000", "-e", variables(settings))
+    done = lab.command("ansible-playbook", "playbooks/fleet.yml", "-v", "--limit=localhost,new000000", "-e", variables(settings))
     assert done.returncode == 0, done.stdout
+    assert "needs:" in asked.stdout and "needs:" not in done.stdout
     assert node.run(["cat", "/proc/sys/kernel/random/boot_id"]) != boot
     again = lab.command("ansible-playbook", "playbooks/fleet.yml", "--limit=localhost,new000000", "-e", variables(settings))
     assert again.returncode == 0
