@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test test-slow check lint types unit unit-other unit-node docs-lint drift sanity integration molecule bench bench-converge docs generate lock clean
+.PHONY: help demo demo-down test test-slow test-kill test-properties check lint types unit unit-other unit-node docs-lint drift sanity integration molecule bench bench-converge docs generate lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -27,7 +27,12 @@ test: $(PREPARE) ## all suites; without root those that need none, the others ar
 	@mkdir -p build && rm -f build/suites && touch build/suites
 	@SUITE_RECORD=$(CURDIR)/build/suites $(MAKE) --no-print-directory --keep-going check sanity integration molecule; scripts/suite-sum build/suites $$?
 
-test-slow: $(PREPARE) ## property tests with 2,000 examples each
+test-slow: test-kill test-properties ## all that takes long
+
+test-kill: $(PREPARE) ## labs killed at 30 moments of each command; needs root
+	@$(SUITE) kill env GPUFLEET_TEST_KILLS=30 $(BIN)/python -m pytest -q -rs tests/integration/lab/test_lifecycle.py -k kill
+
+test-properties: $(PREPARE) ## property tests with 2,000 examples each
 	@$(SUITE) properties $(BIN)/python -m pytest -q -p no:cacheprovider --hypothesis-profile=thorough tests/unit
 
 check: lint types unit unit-other unit-node docs-lint drift ## what needs neither root nor a lab

@@ -40,6 +40,8 @@ def ssh_config(paths: Paths) -> str:
   GlobalKnownHostsFile /dev/null
   StrictHostKeyChecking yes
   KexAlgorithms curve25519-sha256
+  ConnectTimeout 10
+  ServerAliveInterval 5
   ProxyCommand nsenter --mount={paths.mount_namespace} nsenter --net=/run/netns/{fabric.HUB[0]} nc -N %h %p
 """
 

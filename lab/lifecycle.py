@@ -31,12 +31,12 @@ def up(prefix: str, file: pathlib.Path, say: Say) -> fleet.Fleet:
     paths = Paths(prefix)
     described = description.load(file)
     preflight.check(preflight.read(), fleet.build(described, prefix=prefix, public_key=""))
-    if paths.ready.exists() and namespace.exists(paths):
+    if paths.ready.exists() and namespace.exists(paths) and _daemon(paths)[1]:
         raise LabError(
             f"lab {prefix} is already up; look at it with `gpufleet lab status --prefix {prefix}`, or take it down first with `gpufleet lab down --prefix {prefix}`"
         )
     if leftover(paths):
-        say(f"lab {prefix} was left half made by an earlier run; removing it first")
+        say(f"lab {prefix} was left half made, or its Azure has died; removing it first")
         down(prefix)
     try:
         return _make(paths, file, described, say)
@@ -146,12 +146,21 @@ def status(prefix: str) -> Status:
         raise LabError(f"there is no lab {prefix} on this machine; start one with `gpufleet lab up --prefix {prefix}`")
     if not paths.ready.exists() or not namespace.exists(paths):
         raise LabError(f"lab {prefix} is half made; take it down with `gpufleet lab down --prefix {prefix}` and start it again")
-    daemon = json.loads((paths.run / "daemon.json").read_text(encoding="utf-8"))
+    arm, alive = _daemon(paths)
     instances = json.loads((paths.access / "fleet.json").read_text(encoding="utf-8"))["instances"]
-    alive = pathlib.Path(f"/proc/{daemon['pid']}").exists()
     return Status(
         up=alive,
-        arm=daemon["arm"] if alive else "not running",
+        arm=arm if alive else "not running",
         nodes={item["computer_name"]: node.state(paths, item["computer_name"]) for item in instances if item["kind"] != "stub"},
         instances=instances,
     )
+
+
+def _daemon(paths: Paths) -> tuple[str, bool]:
+    """ARM's address, and whether the process that serves it is alive; another may have its number by now."""
+    try:
+        said = json.loads((paths.run / "daemon.json").read_text(encoding="utf-8"))
+        command = pathlib.Path(f"/proc/{said['pid']}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return "", False
+    return str(said["arm"]), b"lab.daemon" in command

@@ -11,6 +11,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import typing as t
 
 import pytest
@@ -22,6 +23,8 @@ from lab.paths import ROOT, Paths
 
 FLEETS = pathlib.Path(__file__).resolve().parent / "fleets"
 COMMAND_LIMIT_SECONDS = 300
+EVENTUALLY_SECONDS = 60
+POLL_SECONDS = 0.2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -98,3 +101,21 @@ def start_lab() -> t.Iterator[t.Callable[..., Lab]]:
     yield start
     for prefix in prefixes:
         lifecycle.down(prefix)
+
+
+@pytest.fixture
+def eventually() -> t.Callable[[t.Callable[[], bool]], None]:
+    """Waits until something is true; what cannot be asked yet (a node that boots) is not true yet."""
+
+    def wait(is_true: t.Callable[[], bool]) -> None:
+        deadline = time.monotonic() + EVENTUALLY_SECONDS
+        while True:
+            try:
+                if is_true():
+                    return
+            except (RuntimeError, subprocess.TimeoutExpired):
+                pass
+            assert time.monotonic() < deadline, "not within the limit"
+            time.sleep(POLL_SECONDS)
+
+    return wait

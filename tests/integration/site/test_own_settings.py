@@ -120,24 +120,33 @@ def test_one_template_is_replaced_and_the_others_stay(lab: t.Any, tmp_path: path
 
 
 def test_a_secret_is_on_the_node_and_nowhere_else(lab: t.Any, home: pathlib.Path, variables: t.Any) -> None:
-    files = [{"path": "/etc/example.token", "content": SECRET, "mode": "0600", "secret": True}]
-    given = variables({"custom_files": files})
-    run = lab.command(
-        "ansible-playbook", "playbooks/fleet.yml", "--diff", "-vvv", "--limit=localhost,new000000", "-e", given, HOME=str(home)
-    )
-    assert run.returncode == 0, run.stdout
-    assert "file /etc/example.token: create" in run.stdout
-    # The command line's own file of variables is shown by nobody; what is left must not hold the secret.
-    assert SECRET not in run.stdout + run.stderr
-    assert lab.node("new000000").run(["cat", "/etc/example.token"]) == SECRET
-    # A failure in the same run saves facts and state, still without it.
-    broken = variables({"custom_files": files, "custom_units": [{"name": "nowhere.service", "enabled": True}]})
-    failed = lab.command("ansible-playbook", "playbooks/fleet.yml", "-vvv", "--limit=localhost,new000000", "-e", broken, HOME=str(home))
-    assert failed.returncode != 0
-    assert SECRET not in failed.stdout + failed.stderr
+    node = lab.node("new000000")
+
+    def play(playbook: str, **settings: t.Any) -> tuple[int, str]:
+        """A run at its loudest. The file of variables is named on the command line, its content shown by nobody."""
+        given = variables(settings)
+        run = lab.command(
+            "ansible-playbook", f"playbooks/{playbook}", "--diff", "-vvvv", "--limit=localhost,new000000", "-e", given, HOME=str(home)
+        )
+        assert SECRET not in run.stdout + run.stderr
+        return run.returncode, run.stdout
+
+    def token(content: t.Any) -> list[dict[str, t.Any]]:
+        return [{"path": "/etc/example.token", "content": content, "mode": "0600", "secret": True}]
+
+    for playbook, content, verb in (("site.yml", SECRET, "create"), ("fleet.yml", f"{SECRET} again", "change")):
+        status, output = play(playbook, custom_files=token(content))
+        assert status == 0 and f"file /etc/example.token: {verb}" in output, output
+        assert node.run(["cat", "/etc/example.token"]) == content
+    for playbook in ("site.yml", "fleet.yml"):
+        status, output = play(playbook, custom_files=token({"not": SECRET}))
+        assert status != 0 and "content must be of type str, but is dict" in output, output
+    # A failure on the node saves facts and state, still without it.
+    status, output = play("fleet.yml", custom_files=token(SECRET), custom_units=[{"name": "nowhere.service", "enabled": True}])
+    assert status != 0 and "Replay the plan with: " in output, output
     saved = list((home / ".ansible" / "gpufleet" / "failures").iterdir())
     assert len(saved) == 2
-    assert all(SECRET not in path.read_text(encoding="utf-8") for path in saved)
+    assert all("/etc/example.token" in text and SECRET not in text for text in (path.read_text(encoding="utf-8") for path in saved))
 
 
 def test_a_reboot_that_is_due_is_done_only_where_it_is_allowed(lab: t.Any, variables: t.Any) -> None:
