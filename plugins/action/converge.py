@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shlex
 import typing as t
 
 from ansible.errors import AnsibleActionFail, AnsibleError
@@ -125,20 +126,27 @@ class ActionModule(ActionBase):
         message = str(result.get("msg") or result.get("module_stderr") or result.get("exception") or "the node program gave no answer")
         message += _done_before(passes.made(earlier) + (result.get("done") or []))
         if result.get("facts"):
-            message += f"\nReplay the plan with: {self._save(result['facts'], state, variables)}"
+            message += f"\n{self._saved(result['facts'], state, variables)}"
         raise AnsibleActionFail(message)
 
-    def _save(self, facts: dict[str, t.Any], state: document.Document, variables: dict[str, t.Any]) -> str:
+    def _saved(self, facts: dict[str, t.Any], state: document.Document, variables: dict[str, t.Any]) -> str:
+        """Save what the plan was made from; returns the line that says how to replay it, or why that cannot be done."""
         folder = pathlib.Path(str(self._task.args.get("failure_directory") or FAILURES)).expanduser()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        host = str(variables.get("inventory_hostname", "host"))
-        paths = []
-        for kind, content in (("facts", facts), ("state", state)):
-            path = folder / f"{host}-{kind}.json"
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                json.dump(plain(content), file, indent=1)
-            paths.append(path)
-        return f"gpufleet node plan --facts {paths[0]} --state {paths[1]}"
+        host = str(variables.get("inventory_hostname", "host")).replace("/", "_")
+        paths = {kind: folder / f"{host}-{kind}.json" for kind in ("facts", "state")}
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for kind, content in (("facts", facts), ("state", state)):
+                with open(os.open(paths[kind], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+                    json.dump(plain(content), file, indent=1)
+        except OSError as error:
+            # The reason of the failure must not be lost to this one.
+            return (
+                f"The facts for a replay of the plan cannot be saved in {folder} ({error.strerror}); set failure_directory to another place"
+            )
+        return "Replay the plan with: " + shlex.join(
+            ["gpufleet", "node", "plan", "--facts", str(paths["facts"]), "--state", str(paths["state"])]
+        )
 
     def _limit(self, done: list[passes.Result], what: str) -> None:
         if len(done) >= PASSES:

@@ -55,6 +55,18 @@ def test_the_default_folder_is_the_user_s(carrier: t.Any, monkeypatch: pytest.Mo
     assert f"{carrier.failures.parent}/.ansible/gpufleet/failures/node1-facts.json" in message
 
 
+def test_a_folder_that_cannot_be_written_does_not_hide_the_failure(carrier: t.Any) -> None:
+    carrier.failures.write_text("no folder", encoding="utf-8")
+    first, last = failed(without_addresses(carrier), "alias_network").splitlines()
+    assert first.startswith("alias_network: ") and "169.254.169.254" in first
+    assert last.startswith(f"The facts for a replay of the plan cannot be saved in {carrier.failures} (File exists)")
+
+
+def test_a_host_s_name_is_no_path(carrier: t.Any) -> None:
+    failed(without_addresses(carrier), "alias_network", variables={"inventory_hostname": "../up/node1"})
+    assert {path.name for path in carrier.failures.iterdir()} == {".._up_node1-facts.json", ".._up_node1-state.json"}
+
+
 def test_what_was_done_before_a_failure_is_said(carrier: t.Any) -> None:
     carrier.node.failing = {("systemctl", "enable", "gpufleet-accounting.service")}
     message = failed(carrier, "custom", "traffic_accounting", variables={"custom_files": FILES})
