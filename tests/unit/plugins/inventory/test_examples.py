@@ -15,7 +15,7 @@ from ansible_collections.gpufleet.vmss.plugins.inventory import azure_vmss
 
 ROOT = pathlib.Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "inventory.md").read_text(encoding="utf-8")
-EXAMPLES = {
+SHOWN = {
     "page": next(yaml.safe_load_all(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0])),
     **{f"plugin-{number}": example for number, example in enumerate(yaml.safe_load_all(azure_vmss.EXAMPLES))},
     "example": yaml.safe_load((ROOT / "inventory" / "example" / "azure_vmss.yml").read_text(encoding="utf-8")),
@@ -24,7 +24,7 @@ EXAMPLES = {
 OWN = ("subscription_ids", "resource_groups", "scale_sets", "ssh_config", "cache_connection")
 
 
-@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+@pytest.mark.parametrize("example", SHOWN.values(), ids=SHOWN)
 def test_an_example_makes_hosts(inventory: t.Any, example: dict[str, t.Any]) -> None:
     options = {name: value for name, value in example.items() if name not in OWN}
     assert options.pop("plugin") == "gpufleet.vmss.azure_vmss"
