@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test test-slow test-kill test-properties check lint types unit unit-other unit-node docs-lint drift sanity integration molecule bench bench-converge docs generate lock clean
+.PHONY: help demo demo-down test test-slow test-kill test-properties check lint types unit unit-other unit-node docs-lint drift swagger sanity integration molecule bench bench-converge docs generate lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -25,7 +25,7 @@ demo-down: $(PREPARE) ## remove what the demo made
 # Every suite runs, also after a failed one, and the last line sums them.
 test: $(PREPARE) ## all suites; without root those that need none, the others are named as skipped
 	@mkdir -p build && rm -f build/suites && touch build/suites
-	@SUITE_RECORD=$(CURDIR)/build/suites $(MAKE) --no-print-directory --keep-going check sanity integration molecule; scripts/suite-sum build/suites $$?
+	@SUITE_RECORD=$(CURDIR)/build/suites $(MAKE) --no-print-directory --keep-going check swagger sanity integration molecule; scripts/suite-sum build/suites $$?
 
 test-slow: test-kill test-properties ## all that takes long
 
@@ -64,6 +64,9 @@ drift: $(PREPARE) ## generated role files are those of the SPECs
 
 sanity: $(PREPARE) ## ansible-test sanity, build, install
 	@$(SUITE) sanity scripts/sanity
+
+swagger: $(PREPARE) ## the lab's answers against Microsoft's description, where that is at hand
+	@$(SUITE) swagger $(BIN)/python -m pytest -q -rs tests/swagger
 
 integration: $(PREPARE) ## tests on a lab; need root
 	@$(SUITE) integration $(BIN)/python -m pytest -q -rs tests/integration

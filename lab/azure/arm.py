@@ -37,7 +37,7 @@ Handler = t.Callable[[web.Request], t.Awaitable[web.StreamResponse]]
 # this project sends. ARM refuses any other with the list of its own.
 VERSIONS = {
     "microsoft.compute": frozenset({"2023-09-01", "2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01", "2026-04-01"}),
-    "microsoft.network": frozenset({"2018-10-01", "2023-11-01", "2024-05-01", "2024-07-01", "2025-01-01", "2026-03-01"}),
+    "microsoft.network": frozenset({"2018-10-01", "2023-11-01", "2024-01-01", "2024-05-01", "2024-07-01", "2025-01-01", "2026-03-01"}),
     "microsoft.resources": frozenset({"2016-06-01", "2020-01-01", "2021-04-01", "2022-09-01", "2022-12-01", "2024-03-01"}),
 }
 
