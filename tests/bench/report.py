@@ -31,13 +31,14 @@ def write(name: str, figures: t.Mapping[str, float], runs: t.Mapping[str, t.Any]
         "runs": dict(runs),
     }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    table = rich.table.Table(title=f"{name}: {document['machine']}", box=rich.box.SIMPLE_HEAD)
+    table = rich.table.Table(title=name, box=rich.box.SIMPLE_HEAD)
     for heading in ("figure", "value", "goal"):
         table.add_column(heading)
     for key, value in figures.items():
         table.add_row(key, f"{value:,.3g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}", goals.get(key, ""))
     console = rich.console.Console()
     console.print(table)
+    console.print(", ".join(f"{key} {value}" for key, value in machine().items()))
     console.print(f"written to {path}")
     return path
 
