@@ -27,11 +27,11 @@ from .tokens import Tokens
 Document = dict[str, t.Any]
 # Signs a document in the name of the cloud; gives a PKCS#7 structure in DER.
 Attest = t.Callable[[bytes], bytes]
-# learn.microsoft.com, "Azure Instance Metadata Service", supported API versions.
+# learn.microsoft.com, "Azure Instance Metadata Service", supported API versions; and 2021-08-01, which cloud-init asks for.
 VERSIONS = (
     "2017-04-02", "2017-08-01", "2017-12-01", "2018-02-01", "2018-04-02", "2018-10-01", "2019-02-01", "2019-03-11", "2019-04-30",
     "2019-06-01", "2019-06-04", "2019-08-01", "2019-08-15", "2019-11-01", "2020-06-01", "2020-07-15", "2020-09-01", "2020-10-01",
-    "2020-12-01", "2021-01-01", "2021-02-01", "2021-03-01", "2021-05-01", "2021-10-01", "2021-11-01", "2021-11-15", "2021-12-13",
+    "2020-12-01", "2021-01-01", "2021-02-01", "2021-03-01", "2021-05-01", "2021-08-01", "2021-10-01", "2021-11-01", "2021-11-15", "2021-12-13",
     "2023-07-01", "2023-11-15", "2025-04-07",
 )  # fmt: skip
 IDENTITY_VERSIONS = frozenset({"2018-02-01", "2019-08-01", "2020-06-01"})
