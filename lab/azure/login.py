@@ -13,6 +13,36 @@ from aiohttp import web
 
 from .tokens import LIFETIME_SECONDS, Tokens
 
+# learn.microsoft.com, "Azure Stack Hub: metadata endpoints"; the same document that Azure's own cloud gives.
+OTHER_SERVICES = (
+    "activeDirectoryDataLake",
+    "batch",
+    "gallery",
+    "graph",
+    "graphAudience",
+    "logAnalyticsResourceId",
+    "media",
+    "mediaResourceId",
+    "microsoftGraphResourceId",
+    "portal",
+    "sqlManagement",
+    "vmImageAliasDoc",
+)
+OTHER_SUFFIXES = (
+    "acrLoginServer",
+    "azureDataLakeAnalyticsCatalogAndJob",
+    "azureDataLakeStoreFileSystem",
+    "keyVaultDns",
+    "mhsmDns",
+    "mysqlServerEndpoint",
+    "mariadbServerEndpoint",
+    "postgresqlServerEndpoint",
+    "sqlServerHostname",
+    "storage",
+    "storageSyncEndpointSuffix",
+    "synapseAnalytics",
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Principal:
@@ -82,7 +112,9 @@ def routes(principal: Principal, tokens: Tokens, base_url: str) -> list[web.Rout
                 "tenant": principal.tenant,
                 "identityProvider": "AAD",
             },
-            "suffixes": {},
+            # Services that the lab does not have; clients fail on a document that lacks their names.
+            **dict.fromkeys(OTHER_SERVICES, f"{base_url}/"),
+            "suffixes": dict.fromkeys(OTHER_SUFFIXES, "lab.invalid"),
         }
         # Older versions of the document are the cloud itself, newer ones a list of clouds.
         return web.json_response(entry if request.query.get("api-version", "") < "2019-05-01" else [entry])

@@ -19,16 +19,21 @@ LIMIT_SECONDS = 900
 
 
 @pytest.fixture(scope="session")
-def environment() -> t.Callable[[str, list[str]], pathlib.Path]:
-    """Makes a virtual environment with packages from PyPI; returns its folder of programs."""
+def environment() -> t.Callable[..., pathlib.Path]:
+    """Makes a virtual environment with packages from PyPI, of another Python if named; returns its folder of programs."""
 
-    def make(name: str, packages: list[str]) -> pathlib.Path:
-        folder = PEERS / name
+    def make(name: str, packages: list[str], python: str = "") -> pathlib.Path:
+        folder, interpreter = PEERS / name, sys.executable
+        if python:
+            found = subprocess.run([str(ROOT / "scripts" / "find-python"), python], capture_output=True, text=True, check=False)
+            if found.returncode != 0:
+                pytest.skip(f"no Python {python} here, which {name} needs")
+            interpreter = found.stdout.strip()
         stamp = folder / "packages"
-        wanted = "\n".join([sys.version, *packages])
+        wanted = "\n".join([interpreter, *packages])
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
             shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=LIMIT_SECONDS)
+            subprocess.run([interpreter, "-m", "venv", str(folder)], check=True, timeout=LIMIT_SECONDS)
             subprocess.run(
                 [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages], check=True, timeout=LIMIT_SECONDS
             )

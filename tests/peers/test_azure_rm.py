@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory of the collection azure.azcollection lists the lab, and finds the instances and addresses that ours finds.
+
+Its dependencies conflict with today's SDK, so it has an environment of its own. It asks for every instance one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import typing as t
+
+import pytest
+from served_azure import Azure, running
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIMIT_SECONDS = 600
+AZURE_RM = """
+plugin: azure.azcollection.azure_rm
+include_vm_resource_groups: []
+include_vmss_resource_groups: ["*"]
+auth_source: env
+batch_fetch: false
+plain_host_names: true
+hostnames: [computer_name]
+default_host_filters: []
+"""
+
+
+@pytest.fixture(scope="module")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Azure]:
+    with running(tmp_path_factory.mktemp("azure"), HERE / "fleet.yml") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def peer(environment: t.Any) -> pathlib.Path:
+    """ansible-inventory of the PyPI package ansible, with what its Azure collection asks for."""
+    # The collection that comes with ansible for older Pythons cannot be pointed at a private Resource Manager.
+    program: pathlib.Path = environment("azure-rm", ["ansible>=14"], "3.13")
+    stamp = program.parent / "requirements"
+    if not stamp.exists():
+        found = next(program.parent.glob("lib/python3*/site-packages/ansible_collections/azure/azcollection/requirements.txt"))
+        subprocess.run([str(program / "python"), "-m", "pip", "install", "--quiet", "-r", str(found)], check=True, timeout=LIMIT_SECONDS)
+        stamp.touch()
+    return program / "ansible-inventory"
+
+
+def listed(program: pathlib.Path, source: pathlib.Path, variables: dict[str, str]) -> dict[str, dict[str, t.Any]]:
+    """Every host with its variables."""
+    done = subprocess.run(
+        [str(program), "-i", str(source), "--list"],
+        cwd=source.parent,
+        env={
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+            "HOME": str(source.parent),
+            "LC_ALL": "C.UTF-8",
+            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return t.cast("dict[str, dict[str, t.Any]]", json.loads(done.stdout)["_meta"]["hostvars"])
+
+
+def test_it_finds_the_instances_and_addresses_that_ours_finds(azure: Azure, peer: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    theirs, ours = tmp_path / "their.azure_rm.yml", tmp_path / "our.azure_vmss.yml"
+    theirs.write_text(AZURE_RM + f"cloud_environment: {azure.url}/\n", encoding="utf-8")
+    ours.write_text("plugin: gpufleet.vmss.azure_vmss\nscale_sets: [gpua, gpub]\n", encoding="utf-8")
+    principal = azure.service.principal
+    variables = {
+        "AZURE_SUBSCRIPTION_ID": azure.subscription,
+        "AZURE_TENANT": principal.tenant,
+        "AZURE_TENANT_ID": principal.tenant,
+        "AZURE_CLIENT_ID": principal.client_id,
+        "AZURE_SECRET": principal.secret,
+        "AZURE_CLIENT_SECRET": principal.secret,
+        "AZURE_DISABLE_INSTANCE_DISCOVERY": "true",
+        "AZURE_CLOUD_ENVIRONMENT": f"{azure.url}/",
+        "ARM_CLOUD_METADATA_URL": f"{azure.url}/metadata/endpoints?api-version=2019-05-01",
+        "AZURE_CONFIG_DIR": str(tmp_path / "azure"),
+        "REQUESTS_CA_BUNDLE": azure.authority_file,
+        "SSL_CERT_FILE": azure.authority_file,
+        "GPUFLEET_ARM_ENDPOINT": azure.url,
+        "GPUFLEET_CA_FILE": azure.authority_file,
+        "GPUFLEET_AZURE_AUTH": "environment",
+        "AZURE_AUTHORITY_HOST": azure.url,
+    }
+    found = listed(peer, theirs, variables)
+    expected = listed(
+        pathlib.Path(sys.executable).parent / "ansible-inventory",
+        ours,
+        {**variables, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "ANSIBLE_INVENTORY_ENABLED": "gpufleet.vmss.azure_vmss"},
+    )
+    assert set(found) == set(expected)
+    assert len(found) == 20
+    for name, host in found.items():
+        instance = next(item for item in azure.current.fleet.instances if item.computer_name == name)
+        assert host["private_ipv4_addresses"] == list(instance.addresses)
+        assert host["vmid"] == expected[name]["vm_id"] == instance.vm_id
+        assert host["ansible_host"] == expected[name]["ansible_host"] == instance.primary_address
+        assert host["powerstate"] == expected[name]["power_state"] == "running"
