@@ -48,7 +48,7 @@ class ComputeReads:
         return self._context.page(request, self._fleet.scale_sets, lambda item: scale_sets.render(self._fleet, item), paging.SCALE_SETS)
 
     def scale_set(self, request: web.Request) -> Document:
-        return scale_sets.render(self._fleet, self._context.scale_set(request))
+        return scale_sets.render(self._fleet, self._context.scale_set(request), user_data=request.query.get("$expand") == "userData")
 
     def scale_set_view(self, request: web.Request) -> Document:
         found = self._context.scale_set(request)

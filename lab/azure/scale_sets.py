@@ -15,8 +15,8 @@ from . import names
 Document = dict[str, t.Any]
 
 
-def render(fleet: Fleet, item: ScaleSet) -> Document:
-    """One scale set: its model, with every ipConfiguration of the NIC."""
+def render(fleet: Fleet, item: ScaleSet, *, user_data: bool = False) -> Document:
+    """One scale set: its model, with every ipConfiguration of the NIC. User data is said only where it is asked for."""
     members = fleet.instances_of(item.name)
     document = {
         "name": item.name,
@@ -31,7 +31,9 @@ def render(fleet: Fleet, item: ScaleSet) -> Document:
         "provisioningState": "Updating"
         if any(member.provisioning in ("Creating", "Updating", "Deleting") for member in members)
         else "Succeeded",
-        "virtualMachineProfile": {key: value for key, value in item.model["virtualMachineProfile"].items() if key != "userData"},
+        "virtualMachineProfile": {
+            key: value for key, value in item.model["virtualMachineProfile"].items() if user_data or key != "userData"
+        },
     }
     return document
 

@@ -22,8 +22,9 @@ Action = t.Callable[[Fleet, str, t.Collection[str]], Fleet]
 READ_ONLY = ("provisioningState", "uniqueId", "timeCreated", "virtualMachineProfile", "orchestrationServices")
 # A model's part can be given anew; these two of a set cannot (learn.microsoft.com, "Modify a Virtual Machine Scale Set").
 FIXED = ("orchestrationMode", "platformFaultDomainCount")
-# Azure's limits of a set's size: single placement group, many of them, Flexible.
-CAPACITY_SINGLE_GROUP, CAPACITY = 100, 1000
+# Azure's limits of a set's size (learn.microsoft.com, "Orchestration modes for Virtual Machine Scale Sets"): a single placement
+# group; many of them, or Flexible; Flexible with sizes that are moved without their memory (N) over several fault domains.
+CAPACITY_SINGLE_GROUP, CAPACITY, CAPACITY_SPREAD_N = 100, 1000, 200
 
 ACTIONS: dict[str, tuple[Action, Policy]] = {
     "manualupgrade": (changes.upgrade, throttles.UPDATE_SET),
@@ -188,12 +189,21 @@ def _capacity(found: ScaleSet, whole: Document) -> int:
     capacity = whole["sku"].get("capacity")
     if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
         raise errors.bad_parameter("sku.capacity", f"It must be a whole number that is not negative, not {capacity!r}.")
-    limit = CAPACITY_SINGLE_GROUP if whole["properties"].get("singlePlacementGroup") else CAPACITY
+    limit = _limit(found, whole)
     if capacity > limit:
         raise ArmError(
             400, "InvalidParameter", f"The capacity {capacity} of Virtual Machine Scale Set '{found.name}' exceeds its maximum of {limit}."
         )
     return capacity
+
+
+def _limit(found: ScaleSet, whole: Document) -> int:
+    if whole["properties"].get("singlePlacementGroup"):
+        return CAPACITY_SINGLE_GROUP
+    spread = int(whole["properties"].get("platformFaultDomainCount") or 1) > 1
+    if not found.uniform and spread and str(whole["sku"].get("name", "")).startswith("Standard_N"):
+        return CAPACITY_SPREAD_N
+    return CAPACITY
 
 
 def _check_model(found: ScaleSet, document: Document, latest: Document) -> None:

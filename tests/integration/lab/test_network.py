@@ -95,6 +95,27 @@ def test_the_fabric_drops_foreign_sources_and_foreign_macs(lab: t.Any) -> None:
     assert seen.split() == [f"raw-{mine}", f"raw-{alias}"], errors
 
 
+def test_packets_of_the_full_mtu_pass_whole_and_longer_ones_do_not(lab: t.Any) -> None:
+    """What an overlay adds to a full packet makes it one that the network does not take."""
+    target = address(lab, B)
+    send = (
+        "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.IPPROTO_IP, 10, 2); "
+        f"s.sendto(sys.argv[1].encode().ljust(int(sys.argv[2]), b'.'), ('{target}', 7777))"
+    )
+    listening = lab.node(B).start(["python3", "-c", LISTEN.replace("100", "9000").replace("payload.decode()", "len(payload)")])
+    lab.inside("ip", "link", "set", "eth0", "mtu", "9000", network=A)
+    try:
+        assert listening.stdout.readline().strip() == "listening"
+        for size in (1500 - 28, 1501 - 28, 1550 - 28):
+            lab.inside("python3", "-c", send, "x", str(size), network=A, check=False)
+        lab.inside("python3", "-c", send, "end", "3", network=A)
+        seen, errors = listening.communicate(timeout=30)
+    finally:
+        listening.kill()
+        lab.inside("ip", "link", "set", "eth0", "mtu", "1500", network=A)
+    assert seen.split() == ["1472"], errors
+
+
 def test_one_mac_answers_for_every_address_of_the_network(lab: t.Any) -> None:
     for target in (address(lab, B), address(lab, B, 1), "10.1.7.77"):
         reaches(lab, A, target)

@@ -230,3 +230,11 @@ def test_an_operation_can_fail_or_never_end(fresh_azure: t.Any, sets: t.Any, mac
     poller.wait(1.5)
     assert not poller.done()
     assert ids(machines) == before
+
+
+def test_user_data_is_said_only_where_it_is_asked_for(sets: t.Any) -> None:
+    sets.begin_update(GROUP, "gpua", {"properties": {"virtualMachineProfile": {"userData": "aGVsbG8="}}}).result()
+    assert sets.get(GROUP, "gpua").virtual_machine_profile.user_data is None
+    assert sets.get(GROUP, "gpua", expand="userData").virtual_machine_profile.user_data == "aGVsbG8="
+    sets.begin_update(GROUP, "gpua", {"tags": {"a": "b"}}).result()
+    assert sets.get(GROUP, "gpua", expand="userData").virtual_machine_profile.user_data == "aGVsbG8="
