@@ -167,17 +167,9 @@ class Arm:
             raise ArmError(
                 400, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."
             )
-        # A scale set's NICs and addresses belong to Microsoft.Network, although their path starts at Microsoft.Compute.
-        path = request.path.lower()
-        provider = (
-            "microsoft.network"
-            if "microsoft.network" in path or "/networkinterfaces" in path
-            else "microsoft.compute"
-            if "microsoft.compute" in path
-            else "microsoft.resources"
-        )
-        if version not in VERSIONS[provider]:
-            supported = ", ".join(sorted(VERSIONS[provider]))
+        taken = _versions(request.path.lower())
+        if version not in taken:
+            supported = ", ".join(sorted(taken))
             raise ArmError(
                 400, "InvalidApiVersionParameter", f"The api-version '{version}' is invalid. The supported versions are '{supported}'."
             )
@@ -206,6 +198,17 @@ class Arm:
                 headers={"Retry-After": str(verdict.retry_after)},
             )
         return verdict.headers
+
+
+def _versions(path: str) -> frozenset[str]:
+    """The API versions that a path takes. A scale set's NICs lie below Microsoft.Compute and are answered by Microsoft.Network:
+    clients ask for them with versions of either.
+    """
+    if "microsoft.network" in path:
+        return VERSIONS["microsoft.network"]
+    if "microsoft.compute" in path:
+        return VERSIONS["microsoft.compute"] | (VERSIONS["microsoft.network"] if "/networkinterfaces" in path else frozenset())
+    return VERSIONS["microsoft.resources"]
 
 
 async def _body(request: web.Request) -> Document:
