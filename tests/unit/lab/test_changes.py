@@ -49,7 +49,11 @@ def with_aliases(built: Fleet, count: int, *, length: int = 32) -> Fleet:
     latest = model.merged(built.scale_set("one").model, {})
     profile = latest["virtualMachineProfile"]
     interface = profile["networkProfile"]["networkInterfaceConfigurations"][0]
-    more = [{"name": f"more{number}", "properties": {"primary": False, "privateIPAddressPrefixLength": length}} for number in range(count)]
+    start = len(interface["properties"]["ipConfigurations"])
+    more = [
+        {"name": f"more{start + number}", "properties": {"primary": False, "privateIPAddressPrefixLength": length}}
+        for number in range(count)
+    ]
     nic = {
         **interface,
         "properties": {**interface["properties"], "ipConfigurations": [*interface["properties"]["ipConfigurations"], *more]},
