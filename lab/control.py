@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import os
 import pathlib
 import typing as t
 
 import aiohttp
 from aiohttp import web
 
+from . import preflight
 from .azure.faults import FaultError
 from .azure.scheduled_events import EventError
 from .azure.service import Service
@@ -68,6 +70,7 @@ def socket_path(paths: Paths) -> pathlib.Path:
 
 def ask(paths: Paths, method: str, path: str, body: object = None) -> t.Any:
     """Ask a running lab. Raises LabError when there is none, and with its own words when it refuses."""
+    preflight.need_root(os.geteuid() == 0)
     if not socket_path(paths).exists():
         raise LabError(f"there is no running lab {paths.prefix} on this machine; start one with `gpufleet lab up --prefix {paths.prefix}`")
     try:

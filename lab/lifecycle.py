@@ -88,6 +88,7 @@ def leftover(paths: Paths) -> bool:
 def down(prefix: str) -> bool:
     """Remove all that a lab made. Returns whether there was anything. Works on half a lab, and twice."""
     paths = Paths(prefix)
+    preflight.need_root(os.geteuid() == 0)
     found = leftover(paths)
     paths.ready.unlink(missing_ok=True)
     if namespace.exists(paths):
@@ -144,6 +145,7 @@ def status(prefix: str) -> Status:
     paths = Paths(prefix)
     if not leftover(paths):
         raise LabError(f"there is no lab {prefix} on this machine; start one with `gpufleet lab up --prefix {prefix}`")
+    preflight.need_root(os.geteuid() == 0)
     if not paths.ready.exists() or not namespace.exists(paths):
         raise LabError(f"lab {prefix} is half made; take it down with `gpufleet lab down --prefix {prefix}` and start it again")
     arm, alive = _daemon(paths)

@@ -57,8 +57,7 @@ def read() -> Machine:
 
 def check(machine: Machine, fleet: Fleet) -> None:
     """Raises LabError with the first thing that is missing, and what to do."""
-    if not machine.root:
-        raise LabError("a lab makes network namespaces and containers, which needs root; run it again with sudo")
+    need_root(machine.root)
     if machine.missing_tools:
         packages = " ".join(sorted({TOOLS[tool] for tool in machine.missing_tools}))
         raise LabError(f"missing on this machine: {', '.join(machine.missing_tools)}; install with: apt-get install {packages}")
@@ -84,3 +83,9 @@ def check(machine: Machine, fleet: Fleet) -> None:
             f"{count} nodes need about {wanted} inotify instances, fs.inotify.max_user_instances is {machine.inotify_instances}; "
             f"raise it (sysctl fs.inotify.max_user_instances={wanted * 2}) or describe fewer instances"
         )
+
+
+def need_root(root: bool) -> None:
+    """Raises LabError for anybody else."""
+    if not root:
+        raise LabError("a lab is made of network namespaces and containers, which needs root; run it again with sudo")
