@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test test-slow test-kill test-peers test-properties check lint types unit unit-other unit-node docs-lint drift swagger sanity integration molecule bench bench-converge docs generate lock clean
+.PHONY: help demo demo-down test test-slow test-kill test-vm test-peers test-properties check lint types unit unit-other unit-node docs-lint drift swagger sanity integration molecule bench bench-converge docs generate lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -27,7 +27,10 @@ test: $(PREPARE) ## all suites; without root those that need none, the others ar
 	@mkdir -p build && rm -f build/suites && touch build/suites
 	@SUITE_RECORD=$(CURDIR)/build/suites $(MAKE) --no-print-directory --keep-going check swagger sanity integration molecule; scripts/suite-sum build/suites $$?
 
-test-slow: test-kill test-peers test-properties ## all that takes long
+test-slow: test-kill test-vm test-peers test-properties ## all that takes long
+
+test-vm: $(PREPARE) ## virtual machines as nodes, booted again and again; needs root
+	@$(SUITE) vm env GPUFLEET_TEST_MACHINES=1 $(BIN)/python -m pytest -q -rs tests/integration/lab/test_machine.py
 
 test-peers: $(PREPARE) ## others' programs against the lab: azure_rm, cloud-init, Azure's agent; fetches them once
 	@$(SUITE) peers $(BIN)/python -m pytest -q -rs tests/peers

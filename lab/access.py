@@ -80,7 +80,7 @@ def document(fleet: Fleet) -> dict[str, object]:
             "computer_name": item.computer_name,
             "vm_id": item.vm_id,
             "vnet": fleet.vnet_of(fleet.scale_set(item.scale_set)).name,
-            "kind": fleet.scale_set(item.scale_set).kind,
+            "kind": item.kind,
             "power": item.power,
             "addresses": list(item.addresses),
         }

@@ -37,7 +37,7 @@ OUTBOUND = ipaddress.IPv4Network("198.51.100.0/24")
 
 def nodes(fleet: Fleet) -> list[Instance]:
     """The instances that are there as systems; stubs live in ARM alone."""
-    return [item for item in fleet.instances if fleet.scale_set(item.scale_set).kind != "stub"]
+    return [item for item in fleet.instances if item.kind != "stub"]
 
 
 def port(instance: Instance) -> str:

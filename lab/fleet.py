@@ -69,6 +69,7 @@ class Instance:
     fault_domain: int
     update_domain: int
     placement_group_id: str
+    kind: descriptions.Kind = "container"
     model_version: int = 1
     generation: int = 1
     boots: int = 1
@@ -274,6 +275,7 @@ def new_instance(prefix: str, scale_set: ScaleSet, *, index: int, serial: int, p
         fault_domain=index % FAULT_DOMAINS,
         update_domain=index % UPDATE_DOMAINS,
         placement_group_id=str(uuid.uuid5(_IDENTITY, f"{prefix}/{scale_set.name}/placement-group/{group}")),
+        kind=scale_set.kind,
         model_version=scale_set.version,
     )
 

@@ -34,43 +34,46 @@ def digest() -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-def path(suite: str) -> pathlib.Path:
-    return IMAGES / f"{suite}-{digest()}"
+def path(suite: str, kind: str = "container") -> pathlib.Path:
+    return IMAGES / f"{suite}-{kind}-{digest()}"
 
 
-def build_argv(suite: str, target: pathlib.Path) -> list[str]:
+def build_argv(suite: str, target: pathlib.Path, kind: str = "container") -> list[str]:
     """The mmdebstrap command line for one root file system."""
+    wanted = packages("packages.txt") + (packages("machine-packages.txt") if kind == "machine" else [])
+    more = [f'--customize-hook={RECIPE / "customize-machine"} "$1"'] if kind == "machine" else []
     return [
         "mmdebstrap",
         "--quiet",
         "--mode=root",
         "--variant=minbase",
-        f"--include={','.join(packages('packages.txt'))}",
+        f"--include={','.join(wanted)}",
         f'--customize-hook={RECIPE / "customize"} "$1" {RECIPE}',
+        *more,
         suite,
         str(target),
     ]
 
 
-def ensure(suite: str, say: t.Callable[[str], None]) -> pathlib.Path:
+def ensure(suite: str, say: t.Callable[[str], None], *, kind: str = "container") -> pathlib.Path:
     """The root file system of a suite, made now if it is not there. A kill while it is made leaves nothing that looks whole."""
     if suite not in SUITES:
         raise LabError(f"image {suite} is not known; known: {', '.join(SUITES)}")
-    target = path(suite)
+    target = path(suite, kind)
     if target.is_dir():
         return target
     IMAGES.mkdir(parents=True, exist_ok=True)
     with _locked(IMAGES / ".lock"):
         if target.is_dir():
             return target
-        say(f"making the root file system of {suite} (once; half a minute or more)")
+        say(f"making the root file system of {suite} for a {kind} (once; half a minute or more)")
         temporary = IMAGES / f".{target.name}.part"
         shutil.rmtree(temporary, ignore_errors=True)
-        log = IMAGES / f"{suite}.log"
+        log = IMAGES / f"{suite}-{kind}.log"
         with log.open("w", encoding="utf-8") as output:
             try:
                 done = subprocess.run(
-                    build_argv(suite, temporary),
+                    build_argv(suite, temporary, kind),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,

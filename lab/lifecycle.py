@@ -153,7 +153,9 @@ def status(prefix: str) -> Status:
     return Status(
         up=alive,
         arm=arm if alive else "not running",
-        nodes={item["computer_name"]: node.state(paths, item["computer_name"]) for item in instances if item["kind"] != "stub"},
+        nodes={
+            item["computer_name"]: node.state(paths, item["computer_name"], item["kind"]) for item in instances if item["kind"] != "stub"
+        },
         instances=instances,
     )
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the gpufleet maintainers
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes: systemd containers on an overlay of a shared root file system, in the namespaces that the fabric wired."""
+"""Nodes of either kind, container or virtual machine: what both have, and the right program for each step."""
 
 from __future__ import annotations
 
@@ -9,65 +9,35 @@ import pathlib
 import shutil
 import subprocess
 import time
+import types
 import typing as t
 
-from . import fabric, image, model, namespace, profile
+from . import container, fabric, image, machine, model, namespace, profile
 from .azure.run_command import Output
 from .fleet import ADMIN_USER, Fleet, Instance
 from .paths import LabError, Paths
 
-# Idle, four nodes run after 1.3 s and sixteen after 3.1 s; loaded machines take many times that.
-START_LIMIT_SECONDS = 120
+# Idle, four containers run after 1.3 s and sixteen after 3.1 s, a virtual machine without acceleration after 20 s;
+# loaded machines take many times that.
+START_LIMIT_SECONDS = {"container": 120, "machine": 600}
 POLL_SECONDS = 0.2
-# systemd's services end within a second; Azure, too, cuts the power of what does not shut down.
-STOP_SECONDS = 10
-# Podman lowers its own limits below what its containers ask for, and then cannot raise them.
-ULIMITS = ("nofile=20000:20000", "nproc=32768:32768")
+KINDS: dict[str, types.ModuleType] = {"container": container, "machine": machine}
 
 
-def podman(paths: Paths, *arguments: str) -> list[str]:
-    """A podman command line with stores of the lab's own."""
-    return [
-        "podman",
-        f"--root={paths.state / 'podman'}",
-        f"--runroot={paths.run / 'podman'}",
-        f"--tmpdir={paths.run / 'libpod'}",
-        "--runtime=crun",
-        "--cgroup-manager=cgroupfs",
-        "--events-backend=file",
-        *arguments,
-    ]
-
-
-def run_argv(paths: Paths, instance: Instance) -> list[str]:
-    """The podman command line that starts one node."""
-    folder = paths.node(instance.computer_name)
-    return podman(
-        paths,
-        "run",
-        "--detach",
-        f"--name={instance.computer_name}",
-        f"--hostname={instance.computer_name}",
-        "--privileged",
-        "--systemd=always",
-        f"--network=ns:/run/netns/{instance.computer_name}",
-        # systemctl reboot ends the container; podman starts it again on the same file system.
-        "--restart=always",
-        # The pids controller may belong to the machine's version 1 tree; a limit would then not start at all.
-        "--pids-limit=-1",
-        *(f"--ulimit={limit}" for limit in ULIMITS),
-        f"--volume={folder / 'pci'}:/sys/bus/pci/devices:ro",
-        "--no-hosts",
-        "--rootfs",
-        str(folder / "root"),
-        "/usr/local/sbin/lab-init",
-    )
+def start(paths: Paths, fleet: Fleet, say: t.Callable[[str], None]) -> None:
+    """Start every node and wait until systemd says that each runs."""
+    instances = fabric.nodes(fleet)
+    for instance in instances:
+        prepare(paths, fleet, instance, say)
+    for instance in instances:
+        launch(paths, instance)
+    wait(paths, instances)
 
 
 def prepare(paths: Paths, fleet: Fleet, instance: Instance, say: t.Callable[[str], None] = lambda _line: None) -> None:
     """Give a node its own writable file system with its host key, its user's key and its hardware."""
     folder = paths.node(instance.computer_name)
-    lower = image.ensure(model.image(fleet.model_of(instance)), say)
+    lower = image.ensure(model.image(fleet.model_of(instance)), say, kind=instance.kind)
     for name in ("upper", "work", "root", "pci"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     profile.write(fleet.scale_set(instance.scale_set).described.profile, folder / "pci")
@@ -86,6 +56,9 @@ def prepare(paths: Paths, fleet: Fleet, instance: Instance, say: t.Callable[[str
         stdin=fleet.public_key + "\n",
     )
     namespace.inside(paths, ["chroot", str(folder / "root"), "chown", "-R", f"{ADMIN_USER}:{ADMIN_USER}", f"/home/{ADMIN_USER}/.ssh"])
+    if instance.kind == "machine":
+        prefix = fleet.subnet_of(fleet.scale_set(instance.scale_set)).prefix
+        machine.make_disk(paths, instance, address=f"{instance.primary_address}/{prefix.prefixlen}", router=str(prefix.network_address + 1))
 
 
 def host_key(paths: Paths, instance: Instance) -> str:
@@ -112,76 +85,64 @@ def _write(path: pathlib.Path, text: str, *, mode: int) -> None:
     path.chmod(mode)
 
 
-def start(paths: Paths, fleet: Fleet, say: t.Callable[[str], None]) -> None:
-    """Start every node and wait until systemd says that each runs."""
-    instances = fabric.nodes(fleet)
-    for instance in instances:
-        prepare(paths, fleet, instance, say)
-    for instance in instances:
-        launch(paths, instance)
-    wait(paths, instances)
-
-
 def launch(paths: Paths, instance: Instance) -> None:
     """Start a node that was never started."""
-    namespace.inside(paths, run_argv(paths, instance))
+    KINDS[instance.kind].launch(paths, instance)
 
 
 def resume(paths: Paths, instance: Instance) -> None:
     """Start a node that was stopped, on its own file system."""
-    namespace.inside(paths, podman(paths, "start", instance.computer_name))
+    KINDS[instance.kind].resume(paths, instance)
 
 
 def restart(paths: Paths, instance: Instance) -> None:
-    namespace.inside(paths, podman(paths, "restart", f"--time={STOP_SECONDS}", instance.computer_name))
+    KINDS[instance.kind].restart(paths, instance)
 
 
 def stop(paths: Paths, instance: Instance) -> None:
     """Shut a node down, or cut its power when it does not end in time."""
-    namespace.inside(paths, podman(paths, "stop", "--ignore", f"--time={STOP_SECONDS}", instance.computer_name))
+    KINDS[instance.kind].stop(paths, instance)
 
 
 def discard(paths: Paths, instance: Instance) -> None:
-    """Remove a stopped node's container and its file system with its host key."""
-    namespace.inside(paths, podman(paths, "rm", "--force", "--ignore", "--time=0", instance.computer_name))
+    """Remove what a stopped node has left: its file system with its host key."""
+    KINDS[instance.kind].discard(paths, instance)
     folder = paths.node(instance.computer_name)
     namespace.inside(paths, ["umount", str(folder / "root")], check=False)
     shutil.rmtree(folder)
 
 
+def run_script(paths: Paths, instance: Instance, script: str) -> Output:
+    """Run a shell script as root, whatever state the node's network is in."""
+    stdout, stderr = KINDS[instance.kind].run_script(paths, instance.computer_name, script)
+    return Output(stdout=stdout, stderr=stderr)
+
+
+def state(paths: Paths, computer_name: str, kind: str) -> str:
+    """What ``systemctl is-system-running`` says on a node, or "absent"."""
+    return str(KINDS[kind].state(paths, computer_name))
+
+
 def wait(paths: Paths, instances: t.Sequence[Instance]) -> None:
     """Wait until systemd says of every node that it runs. Raises LabError with the units that failed."""
-    deadline = time.monotonic() + START_LIMIT_SECONDS
+    started = time.monotonic()
     waiting = list(instances)
     while waiting:
-        waiting = [item for item in waiting if state(paths, item.computer_name) != "running"]
-        if waiting and time.monotonic() > deadline:
-            raise LabError(_late(paths, waiting[0]))
+        waiting = [item for item in waiting if state(paths, item.computer_name, item.kind) != "running"]
+        for item in waiting:
+            if time.monotonic() - started > START_LIMIT_SECONDS[item.kind]:
+                raise LabError(_late(paths, item))
         if waiting:
             time.sleep(POLL_SECONDS)
 
 
-def run_script(paths: Paths, computer_name: str, script: str) -> Output:
-    """Run a shell script as root, whatever state the node's network is in."""
-    done = namespace.inside(paths, podman(paths, "exec", "--interactive", computer_name, "sh", "-s"), stdin=script, check=False)
-    return Output(stdout=done.stdout, stderr=done.stderr)
-
-
-def state(paths: Paths, computer_name: str) -> str:
-    """What ``systemctl is-system-running`` says on a node, or "absent"."""
-    done = namespace.inside(paths, podman(paths, "exec", computer_name, "systemctl", "is-system-running"), check=False)
-    return done.stdout.strip() or "absent"
-
-
 def _late(paths: Paths, instance: Instance) -> str:
-    failed = namespace.inside(
-        paths, podman(paths, "exec", instance.computer_name, "systemctl", "list-units", "--failed", "--no-legend", "--plain"), check=False
-    )
+    failed = run_script(paths, instance, "systemctl list-units --failed --no-legend --plain")
     detail = (failed.stdout or failed.stderr).strip() or "no unit has failed; the machine may be too busy"
-    return f"node {instance.computer_name} is {state(paths, instance.computer_name)!r}, not running, after {START_LIMIT_SECONDS} seconds: {detail}"
+    seen = state(paths, instance.computer_name, instance.kind)
+    return f"node {instance.computer_name} is {seen!r}, not running, after {START_LIMIT_SECONDS[instance.kind]} seconds: {detail}"
 
 
 def remove_all(paths: Paths) -> None:
-    """Remove every container of the lab, whatever state it is in."""
-    if namespace.exists(paths) and shutil.which("podman"):
-        namespace.inside(paths, podman(paths, "rm", "--all", "--force", "--time=0"), check=False)
+    """Remove every node of the lab, whatever state it is in; virtual machines end with the lab's other processes."""
+    container.remove_all(paths)

@@ -17,6 +17,8 @@ from .paths import LabError
 # A node takes 10 to 24 MiB when idle and some 100 MiB while Ansible works on it; the daemon takes 100 MiB.
 NODE_MEMORY_MIB = 150
 BASE_MEMORY_MIB = 300
+# 512 MiB of guest memory and QEMU itself.
+MACHINE_MEMORY_MIB = 800
 # systemd and its services hold about five inotify instances a node; without them nodes hang silently.
 NODE_INOTIFY_INSTANCES = 5
 # Each command that the lab calls, and the Debian package that brings it.
@@ -33,6 +35,8 @@ TOOLS = {
     "sysctl": "procps",
     "ssh-keygen": "openssh-client",
 }
+# Those that virtual machines need besides.
+MACHINE_TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,37 +55,37 @@ def read() -> Machine:
         root=os.geteuid() == 0,
         memory_free=int(memory["MemAvailable"].split()[0]) // 1024,
         inotify_instances=int(pathlib.Path("/proc/sys/fs/inotify/max_user_instances").read_text(encoding="ascii")),
-        missing_tools=tuple(sorted(tool for tool in TOOLS if shutil.which(tool) is None)),
+        missing_tools=tuple(sorted(tool for tool in TOOLS | MACHINE_TOOLS if shutil.which(tool) is None)),
     )
 
 
 def check(machine: Machine, fleet: Fleet) -> None:
     """Raises LabError with the first thing that is missing, and what to do."""
     need_root(machine.root)
-    if machine.missing_tools:
-        packages = " ".join(sorted({TOOLS[tool] for tool in machine.missing_tools}))
-        raise LabError(f"missing on this machine: {', '.join(machine.missing_tools)}; install with: apt-get install {packages}")
-    machines = [item.name for item in fleet.description.scale_sets if item.kind == "machine"]
-    if machines:
-        raise LabError(f"scale set {machines[0]} has kind machine, which this lab cannot start yet; use kind container or stub")
+    wanted = TOOLS | (MACHINE_TOOLS if any(item.kind == "machine" for item in fleet.description.scale_sets) else {})
+    missing = [tool for tool in machine.missing_tools if tool in wanted]
+    if missing:
+        packages = " ".join(sorted({wanted[tool] for tool in missing}))
+        raise LabError(f"missing on this machine: {', '.join(missing)}; install with: apt-get install {packages}")
     for scale_set in fleet.description.scale_sets:
-        if scale_set.kind == "container":
+        if scale_set.kind != "stub":
             profile.load(scale_set.profile)
             if scale_set.image not in image.SUITES:
                 raise LabError(
                     f"scale set {scale_set.name} has image {scale_set.image}, which is not known; known: {', '.join(image.SUITES)}"
                 )
-    count = len(fabric.nodes(fleet))
-    memory = BASE_MEMORY_MIB + count * NODE_MEMORY_MIB
+    nodes = fabric.nodes(fleet)
+    count, machines = len(nodes), sum(item.kind == "machine" for item in nodes)
+    memory = BASE_MEMORY_MIB + (count - machines) * NODE_MEMORY_MIB + machines * MACHINE_MEMORY_MIB
     if machine.memory_free < memory:
         raise LabError(
             f"{count} nodes need {memory} MiB of free memory, this machine has {machine.memory_free} MiB; describe fewer instances"
         )
-    wanted = count * NODE_INOTIFY_INSTANCES
-    if machine.inotify_instances < wanted:
+    instances = (count - machines) * NODE_INOTIFY_INSTANCES
+    if machine.inotify_instances < instances:
         raise LabError(
-            f"{count} nodes need about {wanted} inotify instances, fs.inotify.max_user_instances is {machine.inotify_instances}; "
-            f"raise it (sysctl fs.inotify.max_user_instances={wanted * 2}) or describe fewer instances"
+            f"{count} nodes need about {instances} inotify instances, fs.inotify.max_user_instances is {machine.inotify_instances}; "
+            f"raise it (sysctl fs.inotify.max_user_instances={instances * 2}) or describe fewer instances"
         )
 
 

@@ -27,8 +27,8 @@ class Output:
     stderr: str
 
 
-# Runs a shell script as root on the instance of this computer name; may take a while.
-RunScript = t.Callable[[str, str], Output]
+# Runs a shell script as root on an instance; may take a while.
+RunScript = t.Callable[[Instance, str], Output]
 
 
 class RunCommand:
@@ -72,7 +72,7 @@ class RunCommand:
     async def _execute(self, item: Instance, script: str, run: RunScript, said: list[Output]) -> None:
         self._busy.add(item.vm_id)
         try:
-            said.append(await asyncio.to_thread(run, item.computer_name, script))
+            said.append(await asyncio.to_thread(run, item, script))
         finally:
             self._busy.discard(item.vm_id)
 

@@ -20,7 +20,7 @@ import typing as t
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from lab import namespace, node  # noqa: E402
+from lab import container, namespace  # noqa: E402
 from lab.paths import Paths  # noqa: E402
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -56,10 +56,10 @@ class Nodes:
             self._inside(name, "sh", "-c", "echo LogLevel VERBOSE > /etc/ssh/sshd_config.d/bench.conf && systemctl reload ssh")
 
     def _inside(self, name: str, *argv: str) -> str:
-        return namespace.inside(self.paths, node.podman(self.paths, "exec", name, *argv)).stdout
+        return namespace.inside(self.paths, container.podman(self.paths, "exec", name, *argv)).stdout
 
     def _cgroup(self, name: str) -> str:
-        pid = namespace.inside(self.paths, node.podman(self.paths, "inspect", "--format", "{{.State.Pid}}", name)).stdout.strip()
+        pid = namespace.inside(self.paths, container.podman(self.paths, "inspect", "--format", "{{.State.Pid}}", name)).stdout.strip()
         lines = pathlib.Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii").splitlines()
         parts = next(line for line in lines if line.startswith("0::")).removeprefix("0::").split("/")
         last = max(number for number, part in enumerate(parts) if part.startswith("libpod-"))
