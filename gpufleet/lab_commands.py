@@ -147,3 +147,11 @@ def _setting(text: str) -> tuple[str, object]:
 def event(prefix: str, notice: float | None, node: str, kind: str) -> None:
     """Schedule an event of the platform for a node, as its IMDS then shows it."""
     click.echo(json.dumps(control.ask(Paths(prefix), "POST", "/events", {"node": node, "type": kind, "notice": notice}), indent=1))
+
+
+@lab.command()
+@prefix_option
+@click.argument("node")
+def repair(prefix: str, node: str) -> None:
+    """Do to a node what its set's automatic repairs do to a sick one: replace (unless the set says otherwise), reimage or restart."""
+    control.ask(Paths(prefix), "POST", "/repairs", {"node": node})

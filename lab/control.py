@@ -15,14 +15,16 @@ import typing as t
 import aiohttp
 from aiohttp import web
 
-from . import preflight
+from . import changes, preflight
 from .azure.faults import FaultError
 from .azure.scheduled_events import EventError
 from .azure.service import Service
 from .current import Current
 from .paths import LabError, Paths
 
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = 120
+# What a set's automaticRepairsPolicy can ask for; Replace is what it does unless it says otherwise.
+REPAIRS = {"Replace": changes.replace, "Reimage": changes.reimage, "Restart": changes.restart}
 
 
 class Control:
@@ -36,6 +38,7 @@ class Control:
         app.router.add_post("/faults", self._add)
         app.router.add_delete("/faults", self._clear)
         app.router.add_post("/events", self._event)
+        app.router.add_post("/repairs", self._repair)
         return app
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -62,6 +65,28 @@ class Control:
         except EventError as error:
             return web.json_response({"error": str(error)}, status=400)
         return web.json_response(event.document())
+
+    async def _repair(self, request: web.Request) -> web.Response:
+        """What an automatic repair does to an instance that it takes for sick. It waits until the repair is done."""
+        asked = await request.json()
+        item = next((item for item in self._current.fleet.instances if asked["node"] in (item.computer_name, item.name)), None)
+        if item is None:
+            return web.json_response({"error": f"there is no node {asked['node']}"}, status=400)
+        properties = self._current.fleet.scale_set(item.scale_set).document["properties"]
+        policy = properties.get("automaticRepairsPolicy") or {}
+        suspended = any(service["serviceState"] == "Suspended" for service in properties.get("orchestrationServices", []))
+        if not policy.get("enabled") or suspended or item.protected_from_scale_set_actions:
+            reason = (
+                "is protected"
+                if item.protected_from_scale_set_actions
+                else "has its repairs suspended"
+                if suspended
+                else "has none enabled"
+            )
+            return web.json_response({"error": f"no automatic repair: {item.name} or its set {reason}"}, status=400)
+        action = REPAIRS[str(policy.get("repairAction") or "Replace")]
+        await self._current.change(lambda fleet: action(fleet, item.scale_set, {item.vm_id}))
+        return web.json_response({})
 
 
 def socket_path(paths: Paths) -> pathlib.Path:

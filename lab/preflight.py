@@ -47,6 +47,7 @@ class Machine:
     memory_free: int
     inotify_instances: int
     missing_tools: tuple[str, ...]
+    cgroup2: bool = True
 
 
 def read() -> Machine:
@@ -55,6 +56,7 @@ def read() -> Machine:
         root=os.geteuid() == 0,
         memory_free=int(memory["MemAvailable"].split()[0]) // 1024,
         inotify_instances=int(pathlib.Path("/proc/sys/fs/inotify/max_user_instances").read_text(encoding="ascii")),
+        cgroup2="cgroup2" in pathlib.Path("/proc/filesystems").read_text(encoding="ascii").split(),
         missing_tools=tuple(sorted(tool for tool in TOOLS | MACHINE_TOOLS if shutil.which(tool) is None)),
     )
 
@@ -74,6 +76,8 @@ def check(machine: Machine, fleet: Fleet) -> None:
                 raise LabError(
                     f"scale set {scale_set.name} has image {scale_set.image}, which is not known; known: {', '.join(image.SUITES)}"
                 )
+    if not machine.cgroup2:
+        raise LabError("this machine's kernel has no cgroup version 2, which systemd in containers needs; use a kernel of 4.5 or later")
     nodes = fabric.nodes(fleet)
     count, machines = len(nodes), sum(item.kind == "machine" for item in nodes)
     memory = BASE_MEMORY_MIB + (count - machines) * NODE_MEMORY_MIB + machines * MACHINE_MEMORY_MIB

@@ -18,6 +18,8 @@ from .errors import ArmError
 from .throttles import Policy
 
 Action = t.Callable[[Fleet, str, t.Collection[str]], Fleet]
+# The first version of Microsoft.Compute whose ipConfigurations can be blocks (azure-mgmt-compute 39.0.0).
+BLOCKS_SINCE = "2026-04-01"
 # Where Microsoft.Compute keeps what a caller may not write, although it reads it.
 READ_ONLY = ("provisioningState", "uniqueId", "timeCreated", "virtualMachineProfile", "orchestrationServices")
 # A model's part can be given anew; these two of a set cannot (learn.microsoft.com, "Modify a Virtual Machine Scale Set").
@@ -95,6 +97,7 @@ class SetWrites:
     def _write(self, request: web.Request, found: ScaleSet, whole: Document) -> Answer:
         capacity = _capacity(found, whole)
         document, latest = _split(found, whole)
+        _check_version(request.query["api-version"], found.model, latest)
         _check_model(found, document, latest)
         automatic = document["properties"].get("upgradePolicy", {}).get("mode") in ("Automatic", "Rolling")
 
@@ -195,6 +198,23 @@ def _capacity(found: ScaleSet, whole: Document) -> int:
             400, "InvalidParameter", f"The capacity {capacity} of Virtual Machine Scale Set '{found.name}' exceeds its maximum of {limit}."
         )
     return capacity
+
+
+def _check_version(version: str, held: Document, latest: Document) -> None:
+    """A version does not know the properties of later ones: a block that is not there yet cannot be written with it."""
+    new = {item for item in model.configurations(latest) if item.prefix_length != 32} if _has_nic(latest) else set()
+    if new and version < BLOCKS_SINCE and not new <= set(model.configurations(held)):
+        raise ArmError(
+            400,
+            "InvalidRequestContent",
+            "The request content was invalid and could not be deserialized: 'Could not find member 'privateIPAddressPrefixLength' on object "
+            "of type 'VirtualMachineScaleSetIPConfigurationProperties'.'.",
+        )
+
+
+def _has_nic(latest: Document) -> bool:
+    network = latest["virtualMachineProfile"].get("networkProfile")
+    return bool(isinstance(network, dict) and network.get("networkInterfaceConfigurations"))
 
 
 def _limit(found: ScaleSet, whole: Document) -> int:

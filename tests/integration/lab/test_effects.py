@@ -135,6 +135,24 @@ def test_deleted_nodes_leave_nothing(changing: t.Any, compute: ComputeManagement
     assert "old000001" not in (changing.paths.access / "known_hosts").read_text(encoding="utf-8")
 
 
+def test_a_repair_replaces_a_node_by_another_machine_where_repairs_are_on(changing: t.Any, compute: ComputeManagementClient) -> None:
+    def repair() -> subprocess.CompletedProcess[str]:
+        answer: subprocess.CompletedProcess[str] = changing.command("gpufleet", "lab", "repair", "--prefix", changing.prefix, "old000000")
+        return answer
+
+    refused = repair()
+    assert refused.returncode == 1 and "has none enabled" in refused.stderr
+    before = compute.virtual_machine_scale_set_vms.get(GROUP, "old", "0").vm_id
+    policy = {"automaticRepairsPolicy": {"enabled": True, "gracePeriod": "PT10M", "repairAction": "Replace"}}
+    compute.virtual_machine_scale_sets.begin_update(GROUP, "old", {"properties": policy}).result()
+    assert repair().returncode == 0
+    assert compute.virtual_machine_scale_set_vms.get(GROUP, "old", "0").vm_id != before
+    written = json.loads((changing.paths.access / "fleet.json").read_text(encoding="utf-8"))["instances"]
+    address = next(item["addresses"][0] for item in written if item["computer_name"] == "old000000")
+    assert address != "10.1.0.4"
+    assert at(changing, address).run(["hostname"]).strip() == "old000000"
+
+
 def test_a_managed_identity_logs_in_from_a_node(changing: t.Any) -> None:
     url = changing.environment["GPUFLEET_ARM_ENDPOINT"]
     token = changing.inside(sys.executable, "-c", MANAGED, url, network="new000000").stdout.strip()

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 import pytest
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceModifiedError
+from azure.core.rest import HttpRequest
 from azure.mgmt.compute.models import VirtualMachineScaleSetIPConfiguration
 
 GROUP = "gpufleet-lab"
@@ -238,3 +240,48 @@ def test_user_data_is_said_only_where_it_is_asked_for(sets: t.Any) -> None:
     assert sets.get(GROUP, "gpua", expand="userData").virtual_machine_profile.user_data == "aGVsbG8="
     sets.begin_update(GROUP, "gpua", {"tags": {"a": "b"}}).result()
     assert sets.get(GROUP, "gpua", expand="userData").virtual_machine_profile.user_data == "aGVsbG8="
+
+
+def test_a_version_before_blocks_does_not_know_them(fresh_azure: t.Any, sets: t.Any) -> None:
+    written = with_aliases(sets.get(GROUP, "gpua"), 1, private_ip_address_prefix_length=28)
+    client = fresh_azure.compute()
+
+    def patch(body: t.Any) -> t.Any:
+        url = f"{fresh_azure.url}{written.id}?api-version=2024-07-01"
+        return client.send_request(HttpRequest("PATCH", url, json=body))
+
+    profile = {"networkProfile": written.virtual_machine_profile.network_profile.as_dict()}
+    refused = patch({"properties": {"virtualMachineProfile": profile}})
+    assert refused.status_code == 400
+    assert "Could not find member 'privateIPAddressPrefixLength'" in refused.text()
+    sets.begin_create_or_update(GROUP, "gpua", written).result()
+    assert patch({"tags": {"a": "b"}}).status_code == 200
+
+
+def test_what_is_answered_passes_the_typed_models_whole(fresh_azure: t.Any) -> None:
+    """The SDK's default versions: what its models make of an answer is the answer, nothing lost and nothing unknown."""
+    compute, network = fresh_azure.compute(), fresh_azure.network()
+    seen: list[dict[str, t.Any]] = []
+
+    def keep(response: t.Any) -> None:
+        seen.append(json.loads(response.http_response.body()))
+
+    typed = [
+        compute.virtual_machine_scale_sets.get(GROUP, "gpua", raw_response_hook=keep),
+        compute.virtual_machine_scale_set_vms.get(GROUP, "gpua", "0", expand="instanceView", raw_response_hook=keep),
+        compute.virtual_machine_scale_sets.get_instance_view(GROUP, "gpua", raw_response_hook=keep),
+        network.virtual_networks.get(GROUP, "cluster-a", raw_response_hook=keep),
+        network.network_interfaces.get(GROUP, next(item.name for item in network.network_interfaces.list(GROUP)), raw_response_hook=keep),
+    ]
+    assert len(seen) == len(typed)
+    for model, raw in zip(typed, seen, strict=True):
+        assert comparable(model.as_dict()) == comparable(raw)
+
+
+def comparable(value: t.Any) -> t.Any:
+    """Times are written in more than one way."""
+    if isinstance(value, dict):
+        return {key: comparable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [comparable(item) for item in value]
+    return value.replace("+00:00", "Z") if isinstance(value, str) else value
