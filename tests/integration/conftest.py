@@ -15,6 +15,8 @@ import time
 import typing as t
 
 import pytest
+from azure.identity import ClientSecretCredential
+from azure.mgmt.compute import ComputeManagementClient
 
 from gpufleet import playbook
 from gpufleet.lab_access import Node
@@ -49,6 +51,22 @@ class Lab:
         """The variables by which azure-identity, the SDK and the inventory reach this lab."""
         lines = (self.paths.access / "azure.env").read_text(encoding="utf-8").splitlines()
         return dict(line.split("=", 1) for line in lines)  # type: ignore[misc]
+
+    def compute(self) -> ComputeManagementClient:
+        """Azure's own client for this lab's Resource Manager."""
+        given = self.environment
+        url, authority = given["GPUFLEET_ARM_ENDPOINT"], given["GPUFLEET_CA_FILE"]
+        credential = ClientSecretCredential(
+            given["AZURE_TENANT_ID"],
+            given["AZURE_CLIENT_ID"],
+            given["AZURE_CLIENT_SECRET"],
+            authority=url,
+            disable_instance_discovery=True,
+            connection_verify=authority,
+        )
+        return ComputeManagementClient(
+            credential, given["AZURE_SUBSCRIPTION_ID"], base_url=url, credential_scopes=[f"{url}/.default"], connection_verify=authority
+        )
 
     def node(self, computer_name: str) -> Node:
         """A node by its computer name, reached as a person would: ssh through the hub."""

@@ -11,7 +11,6 @@ import sys
 import typing as t
 
 import pytest
-from azure.identity import ClientSecretCredential
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.compute.models import VirtualMachineScaleSetIPConfiguration
 
@@ -34,23 +33,8 @@ def changing(start_lab: t.Callable[..., t.Any]) -> t.Any:
 
 @pytest.fixture(scope="module")
 def compute(changing: t.Any) -> ComputeManagementClient:
-    given = changing.environment
-    credential = ClientSecretCredential(
-        given["AZURE_TENANT_ID"],
-        given["AZURE_CLIENT_ID"],
-        given["AZURE_CLIENT_SECRET"],
-        authority=given["AZURE_AUTHORITY_HOST"],
-        disable_instance_discovery=True,
-        connection_verify=given["GPUFLEET_CA_FILE"],
-    )
-    url = given["GPUFLEET_ARM_ENDPOINT"]
-    return ComputeManagementClient(
-        credential,
-        given["AZURE_SUBSCRIPTION_ID"],
-        base_url=url,
-        credential_scopes=[f"{url}/.default"],
-        connection_verify=given["GPUFLEET_CA_FILE"],
-    )
+    client: ComputeManagementClient = changing.compute()
+    return client
 
 
 def at(changing: t.Any, address: str) -> Node:

@@ -9,8 +9,6 @@ import os
 import typing as t
 
 import pytest
-from azure.identity import ClientSecretCredential
-from azure.mgmt.compute import ComputeManagementClient
 
 GROUP = "gpufleet-lab"
 BOOT_ID = ["cat", "/proc/sys/kernel/random/boot_id"]
@@ -26,24 +24,7 @@ def virtual(start_lab: t.Callable[..., t.Any]) -> t.Any:
 
 @pytest.fixture(scope="module")
 def instances(virtual: t.Any) -> t.Any:
-    given = virtual.environment
-    url = given["GPUFLEET_ARM_ENDPOINT"]
-    credential = ClientSecretCredential(
-        given["AZURE_TENANT_ID"],
-        given["AZURE_CLIENT_ID"],
-        given["AZURE_CLIENT_SECRET"],
-        authority=url,
-        disable_instance_discovery=True,
-        connection_verify=given["GPUFLEET_CA_FILE"],
-    )
-    compute = ComputeManagementClient(
-        credential,
-        given["AZURE_SUBSCRIPTION_ID"],
-        base_url=url,
-        credential_scopes=[f"{url}/.default"],
-        connection_verify=given["GPUFLEET_CA_FILE"],
-    )
-    return compute.virtual_machine_scale_set_vms
+    return virtual.compute().virtual_machine_scale_set_vms
 
 
 def test_it_has_a_kernel_of_its_own_and_the_network_of_the_others(virtual: t.Any) -> None:

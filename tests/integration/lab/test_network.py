@@ -174,10 +174,10 @@ def test_a_host_key_that_is_not_the_nodes_is_refused(lab: t.Any) -> None:
 def test_a_reboot_gives_a_new_boot_id_and_keeps_files_and_addresses(lab: t.Any, eventually: t.Any) -> None:
     node = lab.node(B)
     boot = node.run(["cat", "/proc/sys/kernel/random/boot_id"])
-    node.run(["touch", "/root/kept"])
+    node.run(["touch", "/etc/kept"])
     node.start(["systemctl", "reboot"]).wait(timeout=30)
     eventually(lambda: node.run(["cat", "/proc/sys/kernel/random/boot_id"]) != boot)
-    node.run(["test", "-e", "/root/kept"])
+    node.run(["test", "-e", "/etc/kept"])
     assert reaches(lab, A, address(lab, B))
 
 
