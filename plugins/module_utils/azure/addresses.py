@@ -10,10 +10,13 @@ ansible-core pays for each element of each host variable on every run (measured:
 from __future__ import annotations
 
 import ipaddress
+import socket
 import typing as t
 
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+# IP version, and the address as a number.
+Number = tuple[int, int]
 
 # A VNet holds at most 65,536 private addresses (learn.microsoft.com, "Azure subscription and service limits"),
 # so a longer list is a slip of the pen, and expanding a /8 would take the controller's memory.
@@ -27,17 +30,40 @@ def compact(entries: t.Iterable[str]) -> str:
     Raises ValueError for an entry that is neither.
     """
     blocks: set[Network] = set()
-    singles: set[Address] = set()
+    singles: set[Number] = set()
     for entry in entries:
         if "/" in entry:
             blocks.add(ipaddress.ip_network(entry))
         else:
-            singles.add(ipaddress.ip_address(entry))
-    singles = {address for address in singles if not any(address in block for block in blocks)}
+            singles.add(number(entry))
+    if blocks:
+        singles = {(version, value) for version, value in singles if not any(_address(version, value) in block for block in blocks)}
     parts: list[tuple[int, int, str]] = [(block.version, int(block.network_address), str(block)) for block in blocks]
-    for first, last in _runs(sorted(singles, key=_order)):
-        parts.append((first.version, int(first), str(first) if first == last else f"{first}-{last}"))
+    for (version, first), (_version, last) in _runs(sorted(singles)):
+        text = str(_address(version, first))
+        parts.append((version, first, text if first == last else f"{text}-{_address(version, last)}"))
     return ",".join(text for _version, _start, text in sorted(parts))
+
+
+def number(text: str) -> Number:
+    """An address as IP version and number.
+
+    The C library reads an IPv4 address ten times as fast as the module ipaddress, and a fleet has 200,000 of them.
+    Raises ValueError.
+    """
+    try:
+        return 4, int.from_bytes(socket.inet_pton(socket.AF_INET, text), "big")
+    except OSError:
+        address = ipaddress.ip_address(text)
+        return address.version, int(address)
+
+
+def canonical(text: str) -> str:
+    """The one way to write an address. Raises ValueError for what is none."""
+    try:
+        return socket.inet_ntop(socket.AF_INET, socket.inet_pton(socket.AF_INET, text))
+    except OSError:
+        return str(ipaddress.ip_address(text))
 
 
 def expand(text: str) -> list[str]:
@@ -52,7 +78,7 @@ def expand(text: str) -> list[str]:
         first, last = _bounds(part)
         if int(last) - int(first) >= EXPAND_LIMIT - len(found):
             raise ValueError(f"{part!r} makes more than {EXPAND_LIMIT} addresses, more than a VNet holds; check its prefix length")
-        found.update(_address(first.version, number) for number in range(int(first), int(last) + 1))
+        found.update(_address(first.version, value) for value in range(int(first), int(last) + 1))
     return [str(address) for address in sorted(found, key=_order)]
 
 
@@ -68,11 +94,11 @@ def _bounds(part: str) -> tuple[Address, Address]:
     return first, last
 
 
-def _runs(ordered: t.Sequence[Address]) -> t.Iterator[tuple[Address, Address]]:
+def _runs(ordered: t.Sequence[Number]) -> t.Iterator[tuple[Number, Number]]:
     start = 0
     for index in range(1, len(ordered) + 1):
-        at_end = index == len(ordered)
-        if at_end or ordered[index].version != ordered[index - 1].version or int(ordered[index]) != int(ordered[index - 1]) + 1:
+        version, before = ordered[index - 1]
+        if index == len(ordered) or ordered[index] != (version, before + 1):
             yield ordered[start], ordered[index - 1]
             start = index
 

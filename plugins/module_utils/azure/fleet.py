@@ -13,6 +13,7 @@ import dataclasses
 import ipaddress
 import typing as t
 
+from .addresses import canonical
 from .errors import AzureError
 
 Document = t.Mapping[str, t.Any]
@@ -219,7 +220,7 @@ def _address(configuration: Document, *, where: str) -> str:
         text = f"{text}/{length}"
     try:
         if "/" not in text:
-            return str(ipaddress.ip_address(text))
+            return canonical(text)
         block = ipaddress.ip_network(text)
     except ValueError as error:
         raise AzureError(f"{where}: ARM gives {text!r} as private address ({error}); run again, and report it if it stays so") from error
