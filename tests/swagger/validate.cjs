@@ -9,7 +9,7 @@ async function main() {
     directory,
     // Only what the lab answers; what these refer to is found by itself.
     swaggerPathsPattern: [
-      "/specification/compute/resource-manager/Microsoft.Compute/ComputeRP/stable/**/virtualMachine{,ScaleSet}.json",
+      "/specification/compute/resource-manager/Microsoft.Compute/ComputeRP/stable/**/{virtualMachine,virtualMachineScaleSet,runCommand}.json",
       "/specification/network/resource-manager/Microsoft.Network/stable/**/{networkInterface,vmssNetworkInterface,virtualNetwork}.json",
     ],
     git: { shouldClone: false },

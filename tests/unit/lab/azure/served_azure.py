@@ -19,6 +19,7 @@ from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.network import NetworkManagementClient
 
 from lab import description, fleet
+from lab.azure.run_command import Output
 from lab.azure.service import Service
 from lab.current import Current
 
@@ -36,6 +37,12 @@ class Azure:
     subscription: str
     service: Service
     current: Current
+
+    @property
+    def machine(self) -> str:
+        """The name of the first instance of a Flexible set."""
+        fleet_now = self.current.fleet
+        return next(item.name for item in fleet_now.instances if not fleet_now.scale_set(item.scale_set).uniform)
 
     def credential(self, **changed: str) -> ClientSecretCredential:
         """As a user of the lab logs in; ``changed`` are other values of tenant_id, client_id, client_secret."""
@@ -74,7 +81,10 @@ def running(directory: pathlib.Path, file: pathlib.Path = TWO_CLUSTERS, perform:
         current = Current(built, perform) if perform else Current(built)
         sock = socket.create_server(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{sock.getsockname()[1]}"
-        service = Service.create(current, base_url=url, directory=directory)
+        # Scripts are taken and say their own text: there is no node to run them.
+        service = Service.create(
+            current, base_url=url, directory=directory, run_script=lambda _item, script: Output(stdout=script, stderr="")
+        )
         runner = web.AppRunner(service.arm, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         await web.SockSite(runner, sock, ssl_context=service.ssl_context).start()
