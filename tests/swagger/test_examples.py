@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import typing as t
 
 import pytest
 from served_azure import running
+
+from lab import changes
+from lab.azure import interfaces
+from lab.fleet import IpConfiguration
 
 SET = "/subscriptions/5ab00000-0000-4000-8000-000000000001/resourceGroups/gpufleet-lab/providers/Microsoft.Compute/virtualMachineScaleSets/gpua"
 # What a server computes, or what a set cannot change; an example has them of another set.
@@ -45,3 +50,52 @@ def test_a_published_scale_set_comes_back_whole(azure: t.Any, corpus: pathlib.Pa
     expected = leaves(body)
     assert len(expected) > 15
     assert {place: found.get(place) for place in expected} == expected
+
+
+def test_a_published_instance_comes_back_where_the_lab_has_its_properties(azure: t.Any, corpus: pathlib.Path) -> None:
+    published = json.loads((corpus / "VirtualMachineScaleSetVM_Get_WithUserData.json").read_text(encoding="utf-8"))["responses"]["200"][
+        "body"
+    ]
+    properties = published["properties"]
+    profile = {"networkProfile": properties["networkProfileConfiguration"], "storageProfile": properties["storageProfile"]}
+    compute = azure.compute()
+    body = {
+        "tags": published["tags"],
+        "properties": {"virtualMachineProfile": {**profile, "userData": properties["userData"]}},
+    }
+    compute.virtual_machine_scale_sets.begin_update("gpufleet-lab", "gpua", body).result()
+    compute.virtual_machine_scale_sets.begin_update_instances("gpufleet-lab", "gpua", {"instanceIds": ["0"]}).result()
+    found = compute.virtual_machine_scale_set_vms.get("gpufleet-lab", "gpua", "0").as_dict()
+    expected = {
+        "tags": published["tags"],
+        "properties": {
+            key: properties[key]
+            for key in ("latestModelApplied", "modelDefinitionApplied", "networkProfileConfiguration", "storageProfile")
+        },
+    }
+    ours, theirs = leaves(found), leaves(expected)
+    assert {place: ours.get(place) for place in theirs} == theirs
+    assert (
+        azure.current.fleet.model_of(azure.current.fleet.instances_of("gpua")[0])["virtualMachineProfile"]["userData"]
+        == properties["userData"]
+    )
+
+
+def test_a_published_nic_comes_back_where_the_lab_has_its_properties(azure: t.Any, corpus: pathlib.Path) -> None:
+    published = json.loads((corpus / "VmssNetworkInterfaceGet.json").read_text(encoding="utf-8"))["responses"]["200"]["body"]
+    properties = published["properties"]
+    configurations = tuple(
+        IpConfiguration(name=item["name"], address=item["properties"]["privateIPAddress"]) for item in properties["ipConfigurations"]
+    )
+    mac = properties["macAddress"].replace("-", ":").lower()
+    held = azure.current.fleet
+    item = dataclasses.replace(held.instances_of("gpua")[0], configurations=configurations, mac=mac)
+    ours = interfaces.render(changes.with_instances(held, [item]), item)["properties"]
+    assert [one["name"] for one in ours["ipConfigurations"]] == [one["name"] for one in properties["ipConfigurations"]]
+    for mine, theirs in zip(ours["ipConfigurations"], properties["ipConfigurations"], strict=True):
+        for key in ("provisioningState", "privateIPAddress", "privateIPAllocationMethod", "primary", "privateIPAddressVersion"):
+            assert mine["properties"][key] == theirs["properties"][key]
+    for key in ("macAddress", "primary", "provisioningState"):
+        assert ours[key] == properties[key]
+    # What is on or off by the set's model has the same type.
+    assert {type(ours[key]) for key in ("enableIPForwarding", "enableAcceleratedNetworking")} == {bool}
