@@ -47,14 +47,19 @@ class Service:
         directory: pathlib.Path,
         ssh_config: pathlib.Path | None = None,
         run_script: RunScript | None = None,
+        throttled: bool = True,
     ) -> Service:
-        """``directory`` gets the certificate authority (``ca.pem``) and the server's key."""
+        """Not ``throttled``, it answers as often as it is asked, for measuring clients that ask more than Azure allows.
+
+        ``directory`` gets the certificate authority (``ca.pem``) and the server's key."""
         fleet = current.fleet
         principal = Principal(tenant=fleet.description.tenant)
         tokens = Tokens()
         active = Faults()
         ssl_context = write_authority(directory)
-        manager = arm.Arm(current, tokens, base_url=base_url, active=active, throttles=arm.throttles(), run_script=run_script)
+        manager = arm.Arm(
+            current, tokens, base_url=base_url, active=active, throttles=arm.throttles() if throttled else None, run_script=run_script
+        )
         metadata = Imds(current, tokens, active=active, attest=signer(directory))
         return cls(
             arm=manager.application(principal),

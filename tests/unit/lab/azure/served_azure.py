@@ -71,7 +71,9 @@ class Azure:
 
 
 @contextlib.contextmanager
-def running(directory: pathlib.Path, file: pathlib.Path = TWO_CLUSTERS, perform: t.Any = None) -> t.Iterator[Azure]:
+def running(
+    directory: pathlib.Path, file: pathlib.Path = TWO_CLUSTERS, perform: t.Any = None, *, throttled: bool = True
+) -> t.Iterator[Azure]:
     """Serve one from a thread of its own."""
     built = fleet.build(description.load(file), prefix="unit", public_key="ssh-ed25519 AAAA unit")
     started, stop = threading.Event(), asyncio.Event()
@@ -83,7 +85,11 @@ def running(directory: pathlib.Path, file: pathlib.Path = TWO_CLUSTERS, perform:
         url = f"https://127.0.0.1:{sock.getsockname()[1]}"
         # Scripts are taken and say their own text: there is no node to run them.
         service = Service.create(
-            current, base_url=url, directory=directory, run_script=lambda _item, script: Output(stdout=script, stderr="")
+            current,
+            base_url=url,
+            directory=directory,
+            run_script=lambda _item, script: Output(stdout=script, stderr=""),
+            throttled=throttled,
         )
         runner = web.AppRunner(service.arm, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
