@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import dataclasses
 import os
@@ -55,6 +56,13 @@ class Nodes:
         for name in self.names:
             self._inside(name, "sh", "-c", "echo LogLevel VERBOSE > /etc/ssh/sshd_config.d/bench.conf && systemctl reload ssh")
 
+    def first(self, count: int) -> Nodes:
+        """Some of them, for what is too slow for all."""
+        some = copy.copy(self)
+        some.names = self.names[:count]
+        some._cgroups = {name: self._cgroups[name] for name in some.names}
+        return some
+
     def _inside(self, name: str, *argv: str) -> str:
         return namespace.inside(self.paths, container.podman(self.paths, "exec", name, *argv)).stdout
 
@@ -91,7 +99,7 @@ class Nodes:
 
 
 def measure(nodes: Nodes, argv: t.Sequence[str], environment: t.Mapping[str, str], cwd: pathlib.Path) -> tuple[Cost, str]:
-    """Run one command to its end, its background connections included; returns its cost and what it printed.
+    """Run one command to its end, its background connections included; returns its cost and what it printed, both outputs.
 
     Raises RuntimeError when it fails.
     """
@@ -101,7 +109,8 @@ def measure(nodes: Nodes, argv: t.Sequence[str], environment: t.Mapping[str, str
     done = subprocess.run(
         [sys.executable, __file__, *argv],
         cwd=cwd,
-        env={**os.environ, **environment},
+        # make forbids Python to keep what it compiled; a user's commands do not compile themselves anew each time.
+        env={**{key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -119,7 +128,7 @@ def measure(nodes: Nodes, argv: t.Sequence[str], environment: t.Mapping[str, str
         connections=nodes.logged(since, "Accepted publickey") / count,
         sessions=nodes.logged(since, "Starting session: command") / count,
     )
-    return cost, done.stdout
+    return cost, done.stdout + done.stderr
 
 
 def _alone(argv: t.Sequence[str]) -> int:
