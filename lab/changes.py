@@ -207,3 +207,10 @@ def failed(before: Fleet, after: Fleet) -> Fleet:
     return with_instances(
         after, (dataclasses.replace(item, provisioning="Failed") for item in after.instances if old.get(item.vm_id) != item)
     )
+
+
+def succeeded(before: Fleet, after: Fleet) -> Fleet:
+    """What is left when the nodes have followed: instances that had failed and were changed are well again."""
+    old = {item.vm_id: item for item in before.instances}
+    well = [item for item in after.instances if item.provisioning == "Failed" and old.get(item.vm_id) != item]
+    return with_instances(after, (dataclasses.replace(item, provisioning="Succeeded") for item in well)) if well else after

@@ -42,4 +42,4 @@ class Current:
             except BaseException:
                 self.fleet = self._settled = changes.failed(before, after)
                 raise
-            self.fleet = self._settled = after
+            self.fleet = self._settled = changes.succeeded(before, after)

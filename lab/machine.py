@@ -9,6 +9,8 @@ For what a container shares with its machine and a test must have for itself: ke
 from __future__ import annotations
 
 import base64
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -120,12 +122,17 @@ def stop(paths: Paths, instance: Instance) -> None:
     try:
         _ask(paths, instance.computer_name, {"execute": "guest-shutdown"}, answer=False)
     except OSError:
-        os.kill(pid, signal.SIGKILL)
+        _cut_power(pid)
     deadline = time.monotonic() + STOP_SECONDS
     while _pid(paths, instance.computer_name):
         if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
+            _cut_power(pid)
         time.sleep(POLL_SECONDS)
+
+
+def _cut_power(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def discard(paths: Paths, instance: Instance) -> None:
@@ -171,16 +178,24 @@ def _ask(paths: Paths, computer_name: str, question: dict[str, t.Any], *, answer
         lines = agent.makefile("rwb")
         lines.write(b"\xff" + json.dumps({"execute": "guest-sync", "arguments": {"id": marker}}).encode() + b"\n")
         lines.flush()
-        while json.loads(lines.readline().strip(b"\xff\n") or b"{}").get("return") != marker:
+        while json.loads(_line(lines).strip(b"\xff\n") or b"{}").get("return") != marker:
             pass
         lines.write(json.dumps(question).encode() + b"\n")
         lines.flush()
         if not answer:
             return None
-        said = json.loads(lines.readline())
+        said = json.loads(_line(lines))
     if "error" in said:
         raise LabError(f"the agent of {computer_name} refuses: {said['error'].get('desc')}")
     return said["return"]
+
+
+def _line(lines: io.BufferedRWPair) -> bytes:
+    """The next line. Raises ConnectionError when the machine is gone, which a socket says by an empty one."""
+    line = lines.readline()
+    if not line:
+        raise ConnectionError("the machine has ended")
+    return line
 
 
 def _pid(paths: Paths, computer_name: str) -> int:

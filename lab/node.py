@@ -137,8 +137,11 @@ def wait(paths: Paths, instances: t.Sequence[Instance]) -> None:
 
 
 def _late(paths: Paths, instance: Instance) -> str:
-    failed = run_script(paths, instance, "systemctl list-units --failed --no-legend --plain")
-    detail = (failed.stdout or failed.stderr).strip() or "no unit has failed; the machine may be too busy"
+    try:
+        failed = run_script(paths, instance, "systemctl list-units --failed --no-legend --plain")
+        detail = (failed.stdout or failed.stderr).strip() or "no unit has failed; the machine may be too busy"
+    except OSError as error:
+        detail = f"it does not answer ({error}); see {paths.node(instance.computer_name) / 'console.log'}"
     seen = state(paths, instance.computer_name, instance.kind)
     return f"node {instance.computer_name} is {seen!r}, not running, after {START_LIMIT_SECONDS[instance.kind]} seconds: {detail}"
 

@@ -60,7 +60,11 @@ class Imds:
         self.clock = clock
         self.faults = active or Faults()
         self.attest = attest
-        self.events = Events(self._start, lambda: datetime.datetime.now(datetime.UTC))
+        self.events = Events(
+            self._start,
+            lambda: datetime.datetime.now(datetime.UTC),
+            lambda seconds, call: asyncio.get_running_loop().call_later(seconds, call),
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self.asked: dict[tuple[str, str], collections.deque[float]] = {}
 

@@ -87,7 +87,7 @@ class Operations:
         except ChangeError as error:
             operation.error = (error.code, str(error))
         except LabError as error:
-            operation.error = ("VMExtensionProvisioningError" if "extension" in operation.kind else "AllocationFailed", str(error))
+            operation.error = ("AllocationFailed", str(error))
         except Exception as error:
             operation.error = ("InternalExecutionError", f"{type(error).__name__}: {error}")
         finally:

@@ -65,10 +65,16 @@ def effect(fleet: Fleet, event: Event) -> Fleet:
 
 
 class Events:
-    """``clock`` gives the time in UTC. ``start`` is called once for each event that starts."""
+    """``clock`` gives the time in UTC. ``start`` is called once for each event that starts, ``later`` after so many seconds."""
 
-    def __init__(self, start: t.Callable[[Event], None], clock: t.Callable[[], datetime.datetime]) -> None:
+    def __init__(
+        self,
+        start: t.Callable[[Event], None],
+        clock: t.Callable[[], datetime.datetime],
+        later: t.Callable[[float, t.Callable[[], None]], object],
+    ) -> None:
         self._start = start
+        self._later = later
         self._clock = clock
         self._events: dict[str, Event] = {}
         self._incarnation = 1
@@ -88,8 +94,10 @@ class Events:
         )
         self._events[event.id] = event
         self._incarnation += 1
+        # Nobody has to ask for it to begin.
+        self._later(max(seconds, 0), lambda: self._due(event.id))
         self._tick()
-        return self._events[event.id]
+        return self._events.get(event.id, event)
 
     def seen_by(self, fleet: Fleet, item: Instance) -> Document:
         """The document for one machine."""
@@ -123,6 +131,11 @@ class Events:
         """Forget an event whose effect is over."""
         if self._events.pop(event.id, None):
             self._incarnation += 1
+
+    def _due(self, identifier: str) -> None:
+        event = self._events.get(identifier)
+        if event:
+            self._begin(event)
 
     def _tick(self) -> None:
         for event in list(self._events.values()):

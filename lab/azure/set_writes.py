@@ -20,8 +20,8 @@ from .throttles import Policy
 Action = t.Callable[[Fleet, str, t.Collection[str]], Fleet]
 # The first version of Microsoft.Compute whose ipConfigurations can be blocks (azure-mgmt-compute 39.0.0).
 BLOCKS_SINCE = "2026-04-01"
-# Where Microsoft.Compute keeps what a caller may not write, although it reads it.
-READ_ONLY = ("provisioningState", "uniqueId", "timeCreated", "virtualMachineProfile", "orchestrationServices")
+# What the server made stays what it is, whatever a caller sends back.
+SERVERS_OWN = ("uniqueId", "timeCreated", "orchestrationServices")
 # A model's part can be given anew; these two of a set cannot (learn.microsoft.com, "Modify a Virtual Machine Scale Set").
 FIXED = ("orchestrationMode", "platformFaultDomainCount")
 # Azure's limits of a set's size (learn.microsoft.com, "Orchestration modes for Virtual Machine Scale Sets"): a single placement
@@ -79,13 +79,10 @@ class SetWrites:
         """Give the whole anew. New sets are made by the description alone."""
         found = self._context.scale_set(request)
         self._unchanged(request, found)
-        whole = _whole(found, len(self._context.fleet.instances_of(found.name)))
         for key in ("location", "sku", "properties"):
             if key not in body:
                 raise ArmError(400, "InvalidRequestContent", f"The request content was invalid: the required property '{key}' is missing.")
-        # The server keeps what only it writes.
-        kept = {key: whole["properties"][key] for key in READ_ONLY if key in whole["properties"] and key != "virtualMachineProfile"}
-        return self._write(request, found, {**body, "properties": {**body["properties"], **kept}})
+        return self._write(request, found, body)
 
     def _unchanged(self, request: web.Request, found: ScaleSet) -> None:
         wanted = request.headers.get("If-Match")
@@ -178,8 +175,7 @@ def _split(found: ScaleSet, whole: Document) -> tuple[Document, Document]:
     """A whole body as the set's own document and its model."""
     properties = {key: value for key, value in whole["properties"].items() if key not in ("virtualMachineProfile", "provisioningState")}
     profile = whole["properties"].get("virtualMachineProfile", found.model["virtualMachineProfile"])
-    # What the server made stays what it is, whatever a caller sends back.
-    for key in ("uniqueId", "timeCreated", "orchestrationServices"):
+    for key in SERVERS_OWN:
         if key in found.document["properties"]:
             properties[key] = found.document["properties"][key]
     document = {key: whole[key] for key in ("location", "tags", "zones", "identity", "plan") if whole.get(key) is not None}

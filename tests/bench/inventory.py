@@ -20,10 +20,11 @@ import time
 import typing as t
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "unit" / "lab" / "azure")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "unit" / "lab" / "azure"), str(ROOT / "tests" / "peers")]
 
 import report  # noqa: E402
 import yaml  # noqa: E402
+from azure_rm_settings import CONFIGURATION, plain, variables  # noqa: E402
 from served_azure import Azure, running  # noqa: E402
 
 BIN = pathlib.Path(sys.executable).parent
@@ -45,16 +46,6 @@ with Client(login=login, cloud=cloud, parallel=16) as client:
     started = time.monotonic()
     found = listing.read(client, scope)
     print(len(found), time.monotonic() - started)
-"""
-AZURE_RM = """
-plugin: azure.azcollection.azure_rm
-include_vm_resource_groups: []
-include_vmss_resource_groups: ["*"]
-auth_source: env
-batch_fetch: false
-plain_host_names: true
-hostnames: [computer_name]
-default_host_filters: []
 """
 # A child's peak memory starts at its parent's; this parent is small.
 ALONE = """
@@ -133,7 +124,7 @@ def ours(folder: pathlib.Path, sets: int) -> tuple[dict[str, float], dict[str, t
     floor_source.write_text("plugin: bench_floor\n", encoding="utf-8")
     listed = json.loads(cold.output)
     groups = {name: group["hosts"] for name, group in listed.items() if name not in ("_meta", "all") and "hosts" in group}
-    hosts = {name: plain(variables) for name, variables in listed["_meta"]["hostvars"].items()}
+    hosts = {name: plain(held) for name, held in listed["_meta"]["hostvars"].items()}
     (folder / "bench_floor.yml.json").write_text(json.dumps({"groups": groups, "hosts": hosts}), encoding="utf-8")
     floor_variables = {"ANSIBLE_INVENTORY_PLUGINS": str(ROOT / "tests" / "bench" / "plugins"), "ANSIBLE_INVENTORY_ENABLED": "bench_floor"}
     floor = run([str(BIN / "ansible-inventory"), "-i", str(floor_source), "--list"], floor_variables)
@@ -162,14 +153,18 @@ def beside(folder: pathlib.Path, sets: int) -> tuple[dict[str, float], dict[str,
     theirs, source = folder / "bench.azure_rm.yml", folder / "plain.azure_vmss.yml"
     source.write_text("plugin: gpufleet.vmss.azure_vmss\n", encoding="utf-8")
     with served(folder / "peer", description(folder, sets), throttled=False) as azure:
-        theirs.write_text(AZURE_RM + f"cloud_environment: {azure.url}/\n", encoding="utf-8")
+        theirs.write_text(CONFIGURATION + f"cloud_environment: {azure.url}/\n", encoding="utf-8")
         mine = run([str(BIN / "ansible-inventory"), "-i", str(source), "--list"], variables(azure))
         before = azure.service.faults.active[0].seen
-        peer = run([str(PEER), "-i", str(theirs), "--list"], variables(azure, AZURE_CONFIG_DIR=str(folder / "azure")))
+        peer = run([str(PEER), "-i", str(theirs), "--list"], {**variables(azure), "AZURE_CONFIG_DIR": str(folder / "azure")})
         calls = azure.service.faults.active[0].seen - before
-    assert set(json.loads(peer.output)["_meta"]["hostvars"]) == set(json.loads(mine.output)["_meta"]["hostvars"])
+    hosts = [set(json.loads(one.output)["_meta"]["hostvars"]) for one in (peer, mine)]
     figures = {"wall_vs_azure_rm": peer.wall / mine.wall, "cpu_vs_azure_rm": peer.cpu / mine.cpu, "peer_instances": float(sets * SET_SIZE)}
-    note = {"command": "ansible-inventory --list with azure.azcollection.azure_rm, batch_fetch: false", "calls": calls}
+    note = {
+        "command": "ansible-inventory --list with azure.azcollection.azure_rm, batch_fetch: false",
+        "calls": calls,
+        "same_hosts": hosts[0] == hosts[1],
+    }
     return figures, {"azure_rm": {"wall": peer.wall, "cpu": peer.cpu, "peak_mb": peer.peak_mb, **note}, "ours_beside_it": mine[:3]}
 
 
@@ -190,21 +185,6 @@ class _Slow:
 
     def __exit__(self, *error: t.Any) -> None:
         self._manager.__exit__(*error)
-
-
-def variables(azure: Azure, **more: str) -> dict[str, str]:
-    principal = azure.service.principal
-    return {
-        **azure.service.environment,
-        "AZURE_TENANT": principal.tenant,
-        "AZURE_SECRET": principal.secret,
-        "AZURE_CLOUD_ENVIRONMENT": f"{azure.url}/",
-        "AZURE_DISABLE_INSTANCE_DISCOVERY": "true",
-        "ARM_CLOUD_METADATA_URL": f"{azure.url}/metadata/endpoints?api-version=2019-05-01",
-        "REQUESTS_CA_BUNDLE": azure.authority_file,
-        "SSL_CERT_FILE": azure.authority_file,
-        **more,
-    }
 
 
 def run(argv: list[str], given: dict[str, str]) -> Run:
@@ -237,13 +217,6 @@ def run(argv: list[str], given: dict[str, str]) -> Run:
         raise RuntimeError(f"`{argv[0]}` ended with status {done.returncode}: {done.stderr}")
     cpu, peak = done.stderr.splitlines()[-1].split()
     return Run(wall=wall, cpu=float(cpu), peak_mb=int(peak) * 1024 / 1e6, output=done.stdout)
-
-
-def plain(value: t.Any) -> t.Any:
-    """Without the marks that ansible-inventory puts around text from outside."""
-    if isinstance(value, dict):
-        return value["__ansible_unsafe"] if set(value) == {"__ansible_unsafe"} else {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

@@ -16,21 +16,12 @@ import sys
 import typing as t
 
 import pytest
+from azure_rm_settings import CONFIGURATION, plain, variables
 from served_azure import Azure, running
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_SECONDS = 600
-AZURE_RM = """
-plugin: azure.azcollection.azure_rm
-include_vm_resource_groups: []
-include_vmss_resource_groups: ["*"]
-auth_source: env
-batch_fetch: false
-plain_host_names: true
-hostnames: [computer_name]
-default_host_filters: []
-"""
 
 
 @pytest.fixture(scope="module")
@@ -73,47 +64,22 @@ def listed(program: pathlib.Path, source: pathlib.Path, variables: dict[str, str
     return t.cast("dict[str, dict[str, t.Any]]", json.loads(done.stdout)["_meta"]["hostvars"])
 
 
-def plain(value: t.Any) -> t.Any:
-    """Without the marks that ansible-inventory puts around text from outside."""
-    if isinstance(value, dict):
-        return value["__ansible_unsafe"] if set(value) == {"__ansible_unsafe"} else {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list) else value
-
-
 def test_it_finds_the_instances_and_addresses_that_ours_finds(azure: Azure, peer: pathlib.Path, tmp_path: pathlib.Path) -> None:
     theirs, ours = tmp_path / "their.azure_rm.yml", tmp_path / "our.azure_vmss.yml"
-    theirs.write_text(AZURE_RM + f"cloud_environment: {azure.url}/\n", encoding="utf-8")
+    theirs.write_text(CONFIGURATION + f"cloud_environment: {azure.url}/\n", encoding="utf-8")
     ours.write_text("plugin: gpufleet.vmss.azure_vmss\nscale_sets: [gpua, gpub]\n", encoding="utf-8")
-    principal = azure.service.principal
-    variables = {
-        "AZURE_SUBSCRIPTION_ID": azure.subscription,
-        "AZURE_TENANT": principal.tenant,
-        "AZURE_TENANT_ID": principal.tenant,
-        "AZURE_CLIENT_ID": principal.client_id,
-        "AZURE_SECRET": principal.secret,
-        "AZURE_CLIENT_SECRET": principal.secret,
-        "AZURE_DISABLE_INSTANCE_DISCOVERY": "true",
-        "AZURE_CLOUD_ENVIRONMENT": f"{azure.url}/",
-        "ARM_CLOUD_METADATA_URL": f"{azure.url}/metadata/endpoints?api-version=2019-05-01",
-        "AZURE_CONFIG_DIR": str(tmp_path / "azure"),
-        "REQUESTS_CA_BUNDLE": azure.authority_file,
-        "SSL_CERT_FILE": azure.authority_file,
-        "GPUFLEET_ARM_ENDPOINT": azure.url,
-        "GPUFLEET_CA_FILE": azure.authority_file,
-        "GPUFLEET_AZURE_AUTH": "environment",
-        "AZURE_AUTHORITY_HOST": azure.url,
-    }
-    found = listed(peer, theirs, variables)
+    given = {**variables(azure), "AZURE_CONFIG_DIR": str(tmp_path / "azure")}
+    found = listed(peer, theirs, given)
     expected = listed(
         pathlib.Path(sys.executable).parent / "ansible-inventory",
         ours,
-        {**variables, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "ANSIBLE_INVENTORY_ENABLED": "gpufleet.vmss.azure_vmss"},
+        {**given, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "ANSIBLE_INVENTORY_ENABLED": "gpufleet.vmss.azure_vmss"},
     )
     assert set(found) == set(expected)
     assert len(found) == 20
     for name, host in found.items():
         instance = next(item for item in azure.current.fleet.instances if item.computer_name == name)
-        theirs_now, ours_now = (plain(variables) for variables in (host, expected[name]))
+        theirs_now, ours_now = (plain(held) for held in (host, expected[name]))
         assert theirs_now["private_ipv4_addresses"] == list(instance.addresses)
         assert theirs_now["vmid"] == ours_now["vm_id"] == instance.vm_id
         assert theirs_now["ansible_host"] == ours_now["ansible_host"] == instance.primary_address

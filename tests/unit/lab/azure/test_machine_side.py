@@ -103,6 +103,19 @@ def test_an_approved_event_happens_and_is_gone(tmp_path: pathlib.Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_an_event_starts_when_its_time_comes_although_nobody_asks(tmp_path: pathlib.Path) -> None:
+    async def scenario(machines: Machines, _imds: t.Any, _wire: t.Any) -> None:
+        machines.imds.events.schedule(machines.current.fleet.instances_of("cpus")[0], "Reboot", notice=0.05)
+        assert machines.current.fleet.instances_of("cpus")[0].boots == 1
+        for _ in range(200):
+            if machines.current.fleet.instances_of("cpus")[0].boots == 2:
+                break
+            await asyncio.sleep(0.01)
+        assert machines.current.fleet.instances_of("cpus")[0].boots == 2
+
+    run(tmp_path, scenario)
+
+
 def test_a_terminated_machine_is_no_more(tmp_path: pathlib.Path) -> None:
     async def scenario(machines: Machines, imds: t.Any, _wire: t.Any) -> None:
         machines.imds.events.schedule(machines.current.fleet.instances_of("cpus")[1], "Terminate", notice=0)

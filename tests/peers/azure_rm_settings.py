@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the inventory azure.azcollection.azure_rm is pointed at the lab, for the test and for the benchmark beside it."""
+
+from __future__ import annotations
+
+import typing as t
+
+CONFIGURATION = """
+plugin: azure.azcollection.azure_rm
+include_vm_resource_groups: []
+include_vmss_resource_groups: ["*"]
+auth_source: env
+batch_fetch: false
+plain_host_names: true
+hostnames: [computer_name]
+default_host_filters: []
+"""
+
+
+def variables(azure: t.Any) -> dict[str, str]:
+    """What azure_rm and our own inventory want of the environment. ``azure`` is a served one."""
+    principal = azure.service.principal
+    return {
+        **azure.service.environment,
+        "AZURE_TENANT": principal.tenant,
+        "AZURE_SECRET": principal.secret,
+        "AZURE_CLOUD_ENVIRONMENT": f"{azure.url}/",
+        "AZURE_DISABLE_INSTANCE_DISCOVERY": "true",
+        "ARM_CLOUD_METADATA_URL": f"{azure.url}/metadata/endpoints?api-version=2019-05-01",
+        "REQUESTS_CA_BUNDLE": azure.authority_file,
+        "SSL_CERT_FILE": azure.authority_file,
+    }
+
+
+def plain(value: t.Any) -> t.Any:
+    """Without the marks that ansible-inventory puts around text from outside."""
+    if isinstance(value, dict):
+        return value["__ansible_unsafe"] if set(value) == {"__ansible_unsafe"} else {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
