@@ -97,7 +97,8 @@ class Throttles:
         held = [("x-ms-ratelimit-remaining-subscription-" + kind, "", general)]
         if policy:
             for scope, wanted, key in (("Resource", policy.resource, resource), ("Subscription", policy.subscription, subscription)):
-                if wanted:
+                # A list over a whole subscription or group is no one resource's: only the subscription counts it.
+                if wanted and key:
                     name = f"Microsoft.Compute/{policy.name}{scope}"
                     held.append(("x-ms-ratelimit-remaining-resource", name, self._bucket((name, key), wanted, now)))
         for _header, name, bucket in held:

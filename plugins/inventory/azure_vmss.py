@@ -28,14 +28,13 @@ notes:
     C(health_STATE), C(orchestration_MODE), C(protected), and C(latest_model) or C(outdated_model). Names are lower case, with
     C(_) for every character that a group name cannot hold."
   - "The options O(hostname), O(compose), O(groups) and O(keyed_groups) may also use C(vmss_tags) (the instance's tags),
-    C(computer_name), C(instance_name), C(resource_id) and C(gpu_family), which are not kept as host variables."
+    C(computer_name), C(instance_name), C(resource_id) and C(gpu_family), which are not kept as host variables. So may O(include) and
+    O(exclude)."
   - Every option may be a template, for example with the P(ansible.builtin.env#lookup) lookup.
   - "Set C(any_unparsed_is_failed = true) in the section C([inventory]) of C(ansible.cfg). Without it Ansible only warns when an inventory
     fails and goes on without hosts."
-requirements:
-  - azure-identity
-  - azure-mgmt-core
 extends_documentation_fragment:
+  - gpufleet.vmss.azure_login
   - constructed
   - inventory_cache
 options:
@@ -55,7 +54,7 @@ options:
     env:
       - name: GPUFLEET_AZURE_ENV_FILE
   subscription_ids:
-    description: The subscriptions to list.
+    description: The subscriptions to list with the login of the options below. More with other logins are named in O(logins).
     type: list
     elements: str
     default: []
@@ -77,6 +76,44 @@ options:
     default: []
     env:
       - name: GPUFLEET_SCALE_SETS
+  exclude_resource_groups:
+    description: Names or globs of resource groups to leave out.
+    type: list
+    elements: str
+    default: []
+  exclude_scale_sets:
+    description: Names or globs of scale sets to leave out.
+    type: list
+    elements: str
+    default: []
+  scale_set_tags:
+    description:
+      - Keep only scale sets that have all these tags. A value may be a glob, with regard to case; V(*) is any value.
+      - Sets that are left out by name or tag cost no further call. For the tags of single instances see O(include) and O(exclude).
+    type: dict
+    default: {}
+  include:
+    description:
+      - Keep only hosts for which one of these Jinja2 expressions is true. They may use what O(hostname) may use.
+    type: list
+    elements: str
+    default: []
+  exclude:
+    description: Leave out hosts for which one of these Jinja2 expressions is true. It wins over O(include).
+    type: list
+    elements: str
+    default: []
+  logins:
+    description:
+      - Further subscriptions that are read with other logins, or in other clouds.
+      - An entry has O(subscription_ids) and any of the options O(auth), O(tenant_id), O(client_id), O(client_secret), O(certificate_path),
+        O(certificate_password), O(federated_token_file), O(cloud), O(arm_endpoint), O(authority), O(audience), O(ca_file) and O(env_file),
+        of which the last is a file of variables for this entry.
+      - What an entry does not give is as in the options of these names. Those from O(client_id) to O(federated_token_file) are taken over
+        only together, so that no application is tried with the secret of another one.
+    type: list
+    elements: dict
+    default: []
   states:
     description:
       - Keep instances in these states. Others are counted in a warning.
@@ -101,77 +138,6 @@ options:
       - Costs about 25 KB a host with 27 addresses; Ansible then needs minutes and gigabytes for thousands of hosts.
     type: bool
     default: false
-  auth:
-    description:
-      - How to log in.
-      - V(environment) is a service principal with a secret or a certificate, from the options below or their variables.
-      - V(workload) is a federated token in a file, V(managed) is the identity of the Azure machine this runs on, V(cli) is C(az login).
-      - V(auto) tries those of them that are set up, in this order.
-    type: str
-    default: auto
-    choices: [auto, environment, workload, managed, cli]
-    env:
-      - name: GPUFLEET_AZURE_AUTH
-  tenant_id:
-    description: The Entra tenant.
-    type: str
-    env:
-      - name: AZURE_TENANT_ID
-  client_id:
-    description: The application, or the user-assigned managed identity.
-    type: str
-    env:
-      - name: AZURE_CLIENT_ID
-  client_secret:
-    description: The application's secret. Keep it out of this file; take it from the environment, from O(env_file) or from a lookup.
-    type: str
-    env:
-      - name: AZURE_CLIENT_SECRET
-  certificate_path:
-    description: A PEM or PKCS12 file with the application's certificate and private key.
-    type: str
-    env:
-      - name: AZURE_CLIENT_CERTIFICATE_PATH
-  certificate_password:
-    description: The password of O(certificate_path). Keep it out of this file.
-    type: str
-    env:
-      - name: AZURE_CLIENT_CERTIFICATE_PASSWORD
-  federated_token_file:
-    description: The file with the token of a workload identity.
-    type: str
-    env:
-      - name: AZURE_FEDERATED_TOKEN_FILE
-  cloud:
-    description: Which public cloud.
-    type: str
-    default: AzureCloud
-    choices: [AzureCloud, AzureChinaCloud, AzureUSGovernment]
-    env:
-      - name: GPUFLEET_AZURE_CLOUD
-  arm_endpoint:
-    description:
-      - The address of a private Azure Resource Manager, in place of that of O(cloud).
-      - Without O(authority) it is asked where to log in.
-    type: str
-    env:
-      - name: GPUFLEET_ARM_ENDPOINT
-  authority:
-    description: The address of the login service, in place of that of O(cloud).
-    type: str
-    env:
-      - name: AZURE_AUTHORITY_HOST
-  audience:
-    description: What tokens are asked for. By default what the cloud says, or O(arm_endpoint).
-    type: str
-    env:
-      - name: GPUFLEET_ARM_AUDIENCE
-  ca_file:
-    description: A PEM file of certificate authorities to trust in place of the built-in ones.
-    type: str
-    env:
-      - name: GPUFLEET_CA_FILE
-      - name: REQUESTS_CA_BUNDLE
   ssh_config:
     description:
       - An ssh configuration file for all hosts, for example one that names a bastion. Becomes C(ansible_ssh_common_args) of the group C(all).
@@ -181,6 +147,33 @@ options:
     type: str
     env:
       - name: GPUFLEET_SSH_CONFIG
+  cache_on_failure:
+    description:
+      - Whether the cached fleet is used, with a warning, when Azure cannot be asked. That is when the login service or Azure Resource
+        Manager is not reached, or does not give even the list of scale sets. A login that is refused is an error all the same.
+      - Needs O(cache), and a cache plugin that keeps files, since others forget what is older than O(cache_timeout).
+    type: bool
+    default: false
+  on_incomplete:
+    description:
+      - What happens when Azure answers in part. V(fail) ends with an error. V(use_cache) uses the cached fleet, with a warning, and
+        ends with the error where there is none. It needs what O(cache_on_failure) needs.
+      - A part of a fleet is never given for the whole.
+    type: str
+    default: fail
+    choices: [fail, use_cache]
+  stale_limit:
+    description:
+      - How old, in seconds, a fleet may be that O(cache_on_failure) or O(on_incomplete) takes from the cache.
+      - Its time is then in the variable C(azure_vmss_stale) of the group C(all), so that a play can refuse it.
+    type: int
+    default: 14400
+  refresh:
+    description: Whether to ask Azure though the cache is fresh, and renew it. The option C(--flush-cache) of Ansible's commands does it too.
+    type: bool
+    default: false
+    env:
+      - name: GPUFLEET_INVENTORY_REFRESH
   parallel:
     description: How many calls may be under way at once.
     type: int
@@ -213,32 +206,30 @@ plugin: gpufleet.vmss.azure_vmss
 hostname: scale_set ~ '-' ~ instance_id
 """
 
-import dataclasses
-import difflib
+import datetime
 import hashlib
-import json
-import pathlib
 import shlex
+import time
 import typing as t
 
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.template import trust_as_template
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import clouds, env_file, fleet, hosts, listing
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.client import Client
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.credentials import Login
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.errors import AzureError
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import fleet, hosts
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.errors import AzureError, IncompleteError, UnavailableError
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.query import Query
+from ansible_collections.gpufleet.vmss.plugins.plugin_utils import inventory_options
+from ansible_collections.gpufleet.vmss.plugins.plugin_utils.fleet_cache import FleetCache, Kept
 
-# A cache that an older shape of the records wrote is not read: raise this with every change of fleet.Instance.
-CACHE_VERSION = 1
-# The options that are evaluated for each host, and so are not templated when they are read.
-PER_HOST = frozenset({"hostname", "compose", "groups", "keyed_groups"})
 # Two expressions that need no template engine.
 PLAIN_NAMES = frozenset({"computer_name", "instance_name"})
 
+Known = dict[str, t.Any]
+Fleet = tuple[fleet.Instance, ...]
+
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
-    """Options -> query -> populate. What is asked and made of the answers is in module_utils/azure."""
+    """Options -> query -> fleet, from Azure or the cache -> hosts. What is asked and made of the answers is in module_utils/azure."""
 
     NAME = "gpufleet.vmss.azure_vmss"
 
@@ -250,96 +241,74 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """Fill ``inventory``. Every failure is one AnsibleParserError."""
         super().parse(inventory, loader, path, cache)
         config = self._read_config_data(path)
-        login = Login()
+        query: Query | None = None
         try:
-            options = self._options_of(config, path)
-            login = Login(source=options["auth"], **{field: options[field] for field in _LOGIN_FIELDS})
-            found = self._query(options, login, path, cache)
+            options = inventory_options.read(self, config, path)
+            query = inventory_options.query(options)
+            found, stale = self._fleet(query, options, path, cache)
+            if stale:
+                inventory.set_variable("all", "azure_vmss_stale", stale)
             self._populate(inventory, found, options)
         except AzureError as error:
             # The cause is in the message already, and a library's own text may be long: one message, no chain.
-            raise AnsibleParserError(f"azure_vmss: {path}: {login.redact(str(error))}") from None
+            said = query.redact(str(error)) if query else str(error)
+            raise AnsibleParserError(f"azure_vmss: {path}: {said}") from None
 
-    def _options_of(self, config: t.Mapping[str, t.Any], path: str) -> dict[str, t.Any]:
-        """Every option of this plugin: from the file, else from env_file, else from the environment, else its default."""
-        definitions = self.option_definitions
-        for name in config:
-            if name not in definitions:
-                near = difflib.get_close_matches(str(name), definitions, n=1)
-                raise AzureError(
-                    f"there is no option {name}"
-                    + (f"; did you mean {near[0]}?" if near else "; see: ansible-doc -t inventory gpufleet.vmss.azure_vmss")
-                )
-        name = self._templated(self.get_option("env_file"))
-        variables = env_file.read(env_file.find(name, beside=pathlib.Path(path).absolute().parent)) if name else {}
-        options: dict[str, t.Any] = {}
-        for option, definition in definitions.items():
-            value = self.get_option(option)
-            if option not in config:
-                sources = [entry["name"] for entry in definition.get("env") or [] if entry["name"] in variables]
-                if sources:
-                    value = _typed(variables[sources[0]], str(definition.get("type")))
-            options[option] = value if option in PER_HOST else self._templated(value)
-        unknown = sorted(set(options["states"]) - set(hosts.STATES))
-        if unknown:
-            raise AzureError(f"states: {', '.join(unknown)} is not a state; known: {', '.join(hosts.STATES)}")
-        if options["parallel"] < 1:
-            raise AzureError(f"parallel: {options['parallel']} is not a number of calls; at least 1 (default {listing.PARALLEL})")
-        if options["ssh_config"]:
-            options["ssh_config"] = str(
-                env_file.find(options["ssh_config"], beside=pathlib.Path(path).absolute().parent, option="ssh_config")
-            )
-        if not options["subscription_ids"]:
-            raise AzureError("no subscription is named; set subscription_ids, or AZURE_SUBSCRIPTION_ID in the environment or env_file")
-        return options
+    # From Azure or the cache
 
-    def _templated(self, value: t.Any) -> t.Any:
+    def _fleet(self, query: Query, options: Known, path: str, may_use_cache: bool) -> tuple[Fleet, str]:
+        """Every instance in scope, and the time of the fleet where it is a stale one."""
+        if not options["cache"]:
+            return query.ask(), ""
+        kept = FleetCache(options, f"{self.get_cache_key(path)}_{query.digest}", self._warn)
+        fresh = kept.fresh(time.time()) if may_use_cache and not options["refresh"] else None
+        if fresh:
+            return fresh.instances, ""
+        # Taken before the first call: what is read may be that old.
+        now = time.time()
         try:
-            return self.templar.template(value)
-        except AnsibleError as error:
-            raise AzureError(f"an option's template fails: {error}") from error
+            found = query.ask()
+        except UnavailableError as error:
+            return self._stale(kept, options, error, wanted=options["cache_on_failure"])
+        except IncompleteError as error:
+            return self._stale(kept, options, error, wanted=options["on_incomplete"] == "use_cache")
+        kept.keep(Kept(instances=found, read_at=now))
+        return found, ""
 
-    def _query(self, options: t.Mapping[str, t.Any], login: Login, path: str, may_use_cache: bool) -> tuple[fleet.Instance, ...]:
-        """Every instance in scope, from the cache where that is wanted and filled."""
-        scope = listing.Scope(
-            subscription_ids=tuple(options["subscription_ids"]),
-            resource_groups=tuple(options["resource_groups"]),
-            scale_sets=tuple(options["scale_sets"]),
-            keep_documents=options["full_document"],
-            parallel=options["parallel"],
+    def _stale(self, kept: FleetCache, options: Known, error: AzureError, *, wanted: bool) -> tuple[Fleet, str]:
+        """The cached fleet in place of an answer; raises ``error`` where that is not wanted or there is none."""
+        now = time.time()
+        found = kept.within(options["stale_limit"], now) if wanted else None
+        if found is None:
+            if wanted:
+                raise type(error)(f"{error}; and the cache holds no fleet younger than {options['stale_limit']} s (stale_limit)")
+            raise error
+        when = datetime.datetime.fromtimestamp(found.read_at, datetime.UTC).isoformat(timespec="seconds")
+        self._warn(
+            f"THE FLEET OF {when} IS USED, {(now - found.read_at) / 60:.0f} minutes old, because Azure gives no whole answer: {error}"
         )
-        key = f"{self.get_cache_key(path)}_{_digest(scope, options)}"
-        if options["cache"] and may_use_cache:
-            cached = self._cache.get(key)
-            if cached:
-                return tuple(fleet.Instance(**{**record, "alias_addresses": tuple(record["alias_addresses"])}) for record in cached)
-        cloud = clouds.choose(
-            options["cloud"],
-            arm_endpoint=options["arm_endpoint"],
-            authority=options["authority"],
-            audience=options["audience"],
-            ca_file=options["ca_file"],
-        )
-        with Client(login=login, cloud=cloud, parallel=scope.parallel) as client:
-            found = listing.read(client, scope)
-        if options["cache"]:
-            self._cache[key] = [{field: getattr(instance, field) for field in _INSTANCE_FIELDS} for instance in found]
-        return found
+        return found.instances, when
 
-    def _populate(self, inventory: t.Any, found: t.Sequence[fleet.Instance], options: t.Mapping[str, t.Any]) -> None:
+    def _warn(self, line: str) -> None:
+        self.display.warning(f"azure_vmss: {line}")
+
+    # Hosts
+
+    def _populate(self, inventory: t.Any, found: t.Sequence[fleet.Instance], options: Known) -> None:
         kept, left_out = hosts.keep(found, options["states"])
-        if not kept and not options["allow_empty"]:
+        known = [(instance, hosts.variables(instance), hosts.expression_variables(instance)) for instance in kept]
+        chosen = [entry for entry in known if self._wanted(entry, options)]
+        if not chosen and not options["allow_empty"]:
             raise AzureError(
                 f"no host: {len(found)} instances are in scope and none is kept"
-                + (f" ({left_out})" if left_out else "; correct resource_groups and scale_sets")
-                + "; set allow_empty: true if an empty fleet is meant"
+                + (f" ({left_out})" if left_out else "")
+                + f"; {_why_none(found, kept)}; set allow_empty: true if an empty fleet is meant"
             )
         if left_out:
-            self.display.warning(f"azure_vmss: {left_out}")
-        for line in hosts.blurred(kept):
-            self.display.warning(f"azure_vmss: {line}; use resource_groups or scale_sets to tell them apart")
-        known = [(instance, hosts.variables(instance), hosts.expression_variables(instance)) for instance in kept]
-        named = [(self._name(options["hostname"], variables, extra), instance, variables, extra) for instance, variables, extra in known]
+            self._warn(left_out)
+        for line in hosts.blurred([instance for instance, _variables, _extra in chosen]):
+            self._warn(f"{line}; use resource_groups or scale_sets to tell them apart")
+        named = [(self._name(options["hostname"], variables, extra), instance, variables, extra) for instance, variables, extra in chosen]
         hosts.check_names((name, instance) for name, instance, _variables, _extra in named)
         if options["ssh_config"]:
             inventory.set_variable("all", "ansible_ssh_common_args", _marked(f"-F {shlex.quote(options['ssh_config'])}"))
@@ -349,7 +318,23 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for name, instance, variables, extra in sorted(named, key=lambda entry: entry[0]):
             self._add(inventory, name, instance, variables, extra, options)
 
-    def _name(self, expression: str, variables: t.Mapping[str, t.Any], extra: t.Mapping[str, t.Any]) -> str:
+    def _wanted(self, entry: tuple[fleet.Instance, Known, Known], options: Known) -> bool:
+        """Whether ``include`` and ``exclude`` keep this host."""
+        instance, variables, extra = entry
+        for option, decides in (("exclude", False), ("include", True)):
+            for expression in options[option]:
+                try:
+                    self.templar.available_variables = {**variables, **extra}
+                    true = self.templar.evaluate_conditional(expression)
+                except AnsibleError as error:
+                    raise AzureError(
+                        f"{option}: {expression!r} cannot be evaluated for {instance.resource_id}: {error}; correct it"
+                    ) from error
+                if true:
+                    return decides
+        return not options["include"]
+
+    def _name(self, expression: str, variables: Known, extra: Known) -> str:
         if expression in PLAIN_NAMES:
             return str(extra[expression])
         try:
@@ -357,15 +342,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except AnsibleError as error:
             raise AzureError(f"hostname: {expression!r} cannot be evaluated for {extra['resource_id']}: {error}; correct it") from error
 
-    def _add(
-        self,
-        inventory: t.Any,
-        name: str,
-        instance: fleet.Instance,
-        variables: dict[str, t.Any],
-        extra: t.Mapping[str, t.Any],
-        options: t.Mapping[str, t.Any],
-    ) -> None:
+    def _add(self, inventory: t.Any, name: str, instance: fleet.Instance, variables: Known, extra: Known, options: Known) -> None:
         inventory.add_host(name)
         for variable, value in variables.items():
             inventory.set_variable(name, variable, _marked(value))
@@ -382,8 +359,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._add_host_to_keyed_groups(options["keyed_groups"], context, name, strict=strict, fetch_hostvars=False)
 
 
-_LOGIN_FIELDS = tuple(field.name for field in dataclasses.fields(Login) if field.name != "source")
-_INSTANCE_FIELDS = tuple(field.name for field in dataclasses.fields(fleet.Instance))
+def _why_none(found: t.Sequence[fleet.Instance], kept: t.Sequence[fleet.Instance]) -> str:
+    if not found:
+        return "correct resource_groups, scale_sets and scale_set_tags"
+    return "correct include and exclude" if kept else "correct states"
 
 
 def _marked(value: t.Any) -> t.Any:
@@ -393,25 +372,3 @@ def _marked(value: t.Any) -> t.Any:
     other readers of it (testinfra) do not understand. Text with a template's brackets stays unmarked, and so stays text.
     """
     return trust_as_template(value) if isinstance(value, str) and "{" not in value else value
-
-
-def _typed(text: str, kind: str) -> t.Any:
-    """A variable of env_file as its option's type. Raises AzureError for a number that is none."""
-    if kind == "list":
-        return [part.strip() for part in text.split(",") if part.strip()]
-    if kind == "int":
-        try:
-            return int(text)
-        except ValueError as error:
-            raise AzureError(f"env_file: {text!r} is not a number") from error
-    return text
-
-
-def _digest(scope: listing.Scope, options: t.Mapping[str, t.Any]) -> str:
-    """Everything that changes the answer, and nothing secret."""
-    parts = {
-        "version": CACHE_VERSION,
-        "scope": dataclasses.asdict(scope),
-        **{name: options[name] for name in ("cloud", "arm_endpoint", "authority", "auth", "tenant_id", "client_id")},
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

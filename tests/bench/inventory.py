@@ -33,18 +33,18 @@ LATENCY_SECONDS, UNDER_WAY = 0.075, 16
 ADDRESSES, SET_SIZE = 27, 100
 LIMIT_SECONDS = 3600
 FETCH = """
-import sys, time
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import clouds, listing
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.client import Client
+import os, time
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.credentials import Login
-import os
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.listing import Account, Listing
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.query import Access
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.scope import Scope
 given = os.environ
 login = Login(source="environment", tenant_id=given["AZURE_TENANT_ID"], client_id=given["AZURE_CLIENT_ID"], client_secret=given["AZURE_CLIENT_SECRET"])
-cloud = clouds.choose("AzureCloud", arm_endpoint=given["GPUFLEET_ARM_ENDPOINT"], authority=given["AZURE_AUTHORITY_HOST"], audience=None, ca_file=given["GPUFLEET_CA_FILE"])
-scope = listing.Scope(subscription_ids=(given["AZURE_SUBSCRIPTION_ID"],), resource_groups=(), scale_sets=(), keep_documents=False, parallel=16)
-with Client(login=login, cloud=cloud, parallel=16) as client:
+subscriptions = (given["AZURE_SUBSCRIPTION_ID"],)
+access = Access(subscription_ids=subscriptions, login=login, cloud="AzureCloud", arm_endpoint=given["GPUFLEET_ARM_ENDPOINT"], authority=given["AZURE_AUTHORITY_HOST"], ca_file=given["GPUFLEET_CA_FILE"])
+with access.open(parallel=16) as client:
     started = time.monotonic()
-    found = listing.read(client, scope)
+    found = Listing([Account(reader=client, subscription_ids=subscriptions)], Scope()).read()
     print(len(found), time.monotonic() - started)
 """
 # A child's peak memory starts at its parent's; this parent is small.

@@ -12,7 +12,7 @@ import urllib.parse
 
 from ansible.module_utils.urls import open_url
 
-from .errors import AzureError
+from .errors import AzureError, UnavailableError
 
 # The api-version that every cloud since 2019 answers with a list of clouds; newer ones answer one object.
 METADATA_VERSION = "2019-05-01"
@@ -63,7 +63,7 @@ def choose(
 ) -> Cloud:
     """The cloud that the options name. A private ``arm_endpoint`` without ``authority`` is asked for it.
 
-    Raises AzureError for a name that is not known, an address that is not https, and an endpoint that does not answer.
+    Raises AzureError for a name that is not known, an address that is not https, and UnavailableError for an endpoint that does not answer.
     """
     if name not in PUBLIC_CLOUDS:
         raise AzureError(f"cloud {name!r} is not known; choose one of {', '.join(PUBLIC_CLOUDS)}, or give arm_endpoint for a private one")
@@ -98,7 +98,7 @@ def _discover(endpoint: str, ca_file: str | None) -> tuple[str, str]:
             document = json.load(answer)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise AzureError(
+        raise UnavailableError(
             f"arm_endpoint {endpoint} does not say where to log in ({reason}; asked {url}); "
             "check that it runs, that ca_file is its certificate authority, or give authority yourself"
         ) from error

@@ -12,7 +12,7 @@ import sys
 import typing as t
 
 from .clouds import Cloud
-from .errors import AzureError
+from .errors import AzureError, UnavailableError
 
 if t.TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
@@ -99,53 +99,62 @@ def usable(login: Login) -> tuple[Source, ...]:
 def token(taken: TokenCredential, login: Login, cloud: Cloud) -> None:
     """Log in once before anything is asked of ARM, so that a failed login is said as one.
 
-    Raises AzureError.
+    Raises AzureError, and UnavailableError where the login service does not answer.
     """
     from azure.core.exceptions import AzureError as SdkError
 
     try:
         taken.get_token(cloud.scope)
     except SdkError as error:
-        raise AzureError(login.redact(explain(error, login, cloud))) from error
+        raise explain(error, login, cloud) from error
     except ValueError as error:  # how azure-identity and MSAL refuse a malformed tenant or authority
         raise AzureError(
             login.redact(f"logging in at {cloud.authority} failed: {_first_line(str(error))}; check tenant_id and authority")
         ) from error
 
 
-def explain(error: Exception, login: Login, cloud: Cloud) -> str:
-    """What the login library's error means for the user; may hold whatever the library said."""
+def explain(error: Exception, login: Login, cloud: Cloud) -> AzureError:
+    """What the login library's error means for the user."""
     from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+
+    text = str(error)
+    where = f"logging in at {cloud.authority} failed"
+    if isinstance(error, (ServiceRequestError, ServiceResponseError)) or _is_unconnected(error, login):
+        return UnavailableError(login.redact(f"{where}: {unreachable(text)}"))
+    return AzureError(login.redact(f"{where}: {_refused(error, login, cloud)}"))
+
+
+def _refused(error: Exception, login: Login, cloud: Cloud) -> str:
     from azure.identity import CredentialUnavailableError
 
-    where = f"logging in at {cloud.authority} failed"
     text = str(error)
     code = _AADSTS.search(text)
     if code and code.group(1) in _ADVICE:
         advice = _ADVICE[code.group(1)].format(client=login.client_id, tenant=login.tenant_id, token_file=login.federated_token_file)
-        return f"{where}: {code.group(0)}, {advice}"
-    if isinstance(error, (ServiceRequestError, ServiceResponseError)):
-        return f"{where}: {unreachable(text)}"
+        return f"{code.group(0)}, {advice}"
     if code:
-        return f"{where}: {_first_line(text[code.start() :])}; look the code up at {cloud.authority}/error?code={code.group(1)}"
+        return f"{_first_line(text[code.start() :])}; look the code up at {cloud.authority}/error?code={code.group(1)}"
     if _NO_AUTHORITY in text:
-        return f"{where}: it does not know tenant {login.tenant_id}; correct tenant_id (AZURE_TENANT_ID) or authority"
-    if not isinstance(error, CredentialUnavailableError) and _is_unconnected(text, login):
-        return f"{where}: {unreachable(text)}"
+        return f"it does not know tenant {login.tenant_id}; correct tenant_id (AZURE_TENANT_ID) or authority"
     if isinstance(error, CredentialUnavailableError) or login.source == "auto":
         ways = ", ".join(usable(login) if login.source == "auto" else (login.source,))
         return (
-            f"{where}: no way to log in is set up here (tried: {ways}); set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, "
+            f"no way to log in is set up here (tried: {ways}); set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, "
             "run where a managed identity is, or run `az login`"
         )
-    return f"{where}: {_first_line(text)}; check the tenant, the identity and its secret"
+    return f"{_first_line(text)}; check the tenant, the identity and its secret"
 
 
-def _is_unconnected(text: str, login: Login) -> bool:
+def _is_unconnected(error: Exception, login: Login) -> bool:
     """Whether an error is that of a connection to the login service, which azure-identity gives as a failed login.
 
     That the last ways of auto cannot be reached only says that this is not the place for them.
     """
+    from azure.identity import CredentialUnavailableError
+
+    text = str(error)
+    if isinstance(error, CredentialUnavailableError) or _AADSTS.search(text) or _NO_AUTHORITY in text:
+        return False
     signs = (_UNTRUSTED, *(sign for sign, _meaning in _CONNECTION_SIGNS))
     by_login_service = login.source != "auto" or usable(login)[0] not in ("managed", "cli")
     return by_login_service and any(sign in text for sign in signs)

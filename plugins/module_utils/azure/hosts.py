@@ -113,21 +113,12 @@ def blurred(fleet: t.Iterable[Instance]) -> list[str]:
 
 
 def keep(fleet: t.Iterable[Instance], states: t.Collection[str]) -> tuple[list[Instance], str]:
-    """The instances in one of ``states``, and one line about the others ("" where there are none).
-
-    Raises AzureError for an instance that runs and has no address: that answer of ARM is not whole, and a fleet
-    without it would be a smaller fleet than there is.
-    """
+    """The instances in one of ``states``, and one line about the others ("" where there are none)."""
     kept: list[Instance] = []
     dropped: dict[str, list[str]] = collections.defaultdict(list)
     for instance in fleet:
         if instance.state not in states:
             dropped[instance.state].append(instance.name)
-        elif instance.state == "running" and not instance.primary_address:
-            raise AzureError(
-                f"{instance.resource_id} is running, but ARM lists no network interface with a primary address for it; "
-                "it may be on its way out: run again"
-            )
         else:
             kept.append(instance)
     if not dropped:

@@ -13,14 +13,12 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import dataclasses
-import difflib
-import fnmatch
 import typing as t
 
-from . import fleet
-from .errors import ArmError, AzureError
-
-Document = dict[str, t.Any]
+from . import fleet, interfaces
+from .documents import Document
+from .errors import ArmError, AzureError, IncompleteError, UnavailableError
+from .scope import Scope
 
 # The newest versions that public and sovereign clouds have alike; raw documents need no newer one.
 COMPUTE_VERSION = "2024-07-01"
@@ -31,131 +29,153 @@ NETWORK_VERSION = "2024-05-01"
 
 # ARM takes 25 reads a second in the long run; 16 at 75 ms each would be 213 a second, over within one bucket of 250.
 PARALLEL = 16
+# An instance that goes between the list of instances and that of interfaces is one without address; the next reading lacks it.
+READS_OF_A_SET = 3
 
-_GLOB = frozenset("*?[")
+T = t.TypeVar("T")
 
 
 class Reader(t.Protocol):
     """What is needed of client.Client."""
 
-    def pages(self, path: str, *, api_version: str, **parameters: str) -> list[Document]: ...
+    def pages(self, path: str, make: t.Callable[[list[dict[str, t.Any]]], T], *, api_version: str, **parameters: str) -> list[T]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Scope:
-    """What is asked for. Names of groups and sets may be globs, without regard to case; none means all."""
+class Account:
+    """Some subscriptions, and who reads them."""
 
+    reader: Reader
     subscription_ids: tuple[str, ...]
-    resource_groups: tuple[str, ...] = ()
-    scale_sets: tuple[str, ...] = ()
-    keep_documents: bool = False
-    parallel: int = PARALLEL
 
 
-def read(client: Reader, scope: Scope) -> tuple[fleet.Instance, ...]:
-    """Every instance in scope, sorted by resource id.
+class Listing:
+    """One reading of a fleet. ``parallel`` is how many calls may be under way at once, over all accounts."""
 
-    Raises AzureError for a page that cannot be had and for a name in scope that does not exist.
-    """
-    with concurrent.futures.ThreadPoolExecutor(max_workers=scope.parallel, thread_name_prefix="azure_vmss") as pool:
-        try:
-            sets = _scale_sets(client, scope, pool)
-            # Interfaces are read after the instances they belong to, so that an instance made in between cannot lack its own.
-            machines = dict(zip(sets, pool.map(lambda item: _machines(client, item), sets), strict=True))
-            interfaces = _interfaces(client, sets, pool)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    found = [
-        instance
-        for item in sets
-        for instance in fleet.instances(item, machines[item], interfaces[item], keep_documents=scope.keep_documents)
-    ]
-    return tuple(sorted(found, key=lambda instance: instance.resource_id.lower()))
+    def __init__(self, accounts: t.Sequence[Account], scope: Scope, *, parallel: int = PARALLEL, keep_documents: bool = False) -> None:
+        self._accounts = accounts
+        self._scope = scope
+        self._parallel = parallel
+        self._keep = keep_documents
 
+    def read(self) -> tuple[fleet.Instance, ...]:
+        """Every instance in scope, sorted by resource id.
 
-def _scale_sets(client: Reader, scope: Scope, pool: concurrent.futures.Executor) -> list[fleet.ScaleSet]:
-    everything = [
-        fleet.scale_set(document) for documents in pool.map(lambda place: place(), _places(client, scope)) for document in documents
-    ]
-    groups = sorted({item.resource_group.lower() for item in everything})
-    _check(scope.resource_groups, groups, kind="resource group", option="resource_groups", where=scope, note=" with a scale set in it")
-    in_groups = [item for item in everything if _matches(item.resource_group, scope.resource_groups)]
-    _check(scope.scale_sets, [item.name.lower() for item in in_groups], kind="scale set", option="scale_sets", where=scope)
-    wanted = {item.resource_id.lower(): item for item in in_groups if _matches(item.name, scope.scale_sets)}
-    return [wanted[key] for key in sorted(wanted)]
+        Raises AzureError for a name in scope that does not exist, UnavailableError where not even the list of scale
+        sets can be had, and IncompleteError for any page after that.
+        """
+        with concurrent.futures.ThreadPoolExecutor(max_workers=self._parallel, thread_name_prefix="azure_vmss") as pool:
+            try:
+                sets = self._scale_sets(pool)
+                found = self._instances(sets, pool)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        return tuple(sorted(found, key=lambda instance: instance.resource_id.lower()))
 
+    # Scale sets
 
-def _places(client: Reader, scope: Scope) -> list[t.Callable[[], list[Document]]]:
-    """One list per subscription; or per resource group where all are named, because the right to read may end there."""
-
-    def subscription(identifier: str) -> list[Document]:
-        return client.pages(f"/subscriptions/{identifier}/providers/Microsoft.Compute/virtualMachineScaleSets", api_version=COMPUTE_VERSION)
-
-    def group(identifier: str, name: str) -> list[Document]:
-        path = f"/subscriptions/{identifier}/resourceGroups/{name}/providers/Microsoft.Compute/virtualMachineScaleSets"
-        try:
-            return client.pages(path, api_version=COMPUTE_VERSION)
-        except ArmError as error:
-            # The group may be in another one of the subscriptions; _check finds out.
-            if error.code == "ResourceGroupNotFound":
-                return []
-            raise
-
-    if scope.resource_groups and not any(_is_glob(name) for name in scope.resource_groups):
-        return [
-            lambda identifier=identifier, name=name: group(identifier, name)  # type: ignore[misc]
-            for identifier in scope.subscription_ids
-            for name in scope.resource_groups
+    def _scale_sets(self, pool: concurrent.futures.Executor) -> dict[fleet.ScaleSet, Reader]:
+        """Those in scope, with who reads them."""
+        places = [
+            (account.reader, subscription, group)
+            for account in self._accounts
+            for subscription in account.subscription_ids
+            # One list per subscription; or per resource group where all are named, because the right to read may end there.
+            for group in self._scope.only_groups() or ("",)
         ]
-    return [lambda identifier=identifier: subscription(identifier) for identifier in scope.subscription_ids]  # type: ignore[misc]
+        readers: dict[fleet.ScaleSet, Reader] = {}
+        try:
+            for (reader, _subscription, _group), found in zip(places, pool.map(lambda place: _sets(*place), places), strict=True):
+                readers.update(dict.fromkeys(found, reader))
+        except ArmError as error:
+            if error.may_pass:
+                raise UnavailableError(str(error)) from error
+            raise
+        subscriptions = [identifier for account in self._accounts for identifier in account.subscription_ids]
+        return {item: readers[item] for item in self._scope.choose(list(readers), subscriptions)}
+
+    # Instances and interfaces
+
+    def _instances(self, sets: t.Mapping[fleet.ScaleSet, Reader], pool: concurrent.futures.Executor) -> list[fleet.Instance]:
+        """Raises IncompleteError."""
+        try:
+            uniform = pool.map(lambda item: self._uniform(sets[item], item), [item for item in sets if not item.flexible])
+            flexible = self._flexible({item: reader for item, reader in sets.items() if item.flexible}, pool)
+            found = [instance for part in (*uniform, *flexible) for instance in part]
+        except AzureError as error:
+            raise IncompleteError(str(error)) from error
+        lost = fleet.without_address(found)
+        if lost:
+            raise IncompleteError(
+                f"{lost[0].resource_id} is running, but ARM lists no network interface with a primary address for it"
+                + (f", nor for {len(lost) - 1} others" if len(lost) > 1 else "")
+                + "; it may be on its way out: run again"
+            )
+        return found
+
+    def _uniform(self, reader: Reader, item: fleet.ScaleSet) -> tuple[fleet.Instance, ...]:
+        found: tuple[fleet.Instance, ...] = ()
+        for _attempt in range(READS_OF_A_SET):
+            # Interfaces are read after the instances they belong to, so that an instance made in between cannot lack its own.
+            machines = self._machines(reader, item)
+            owned = self._interfaces(reader, f"{item.resource_id}/networkInterfaces", SCALE_SET_NETWORK_VERSION)
+            found = fleet.joined(machines, owned)
+            if not fleet.without_address(found):
+                break
+        return found
+
+    def _flexible(
+        self, sets: t.Mapping[fleet.ScaleSet, Reader], pool: concurrent.futures.Executor
+    ) -> t.Iterator[tuple[fleet.Instance, ...]]:
+        """Interfaces of Flexible sets lie beside all others of their resource group."""
+        groups: dict[str, list[fleet.ScaleSet]] = collections.defaultdict(list)
+        for item in sets:
+            groups[_group_path(item).lower()].append(item)
+        machines = dict(zip(sets, pool.map(lambda item: self._machines(sets[item], item), sets), strict=True))
+        paths = {key: f"{_group_path(items[0])}/providers/Microsoft.Network/networkInterfaces" for key, items in groups.items()}
+        lists = pool.map(lambda key: self._interfaces(sets[groups[key][0]], paths[key], NETWORK_VERSION), groups)
+        for items, owned in zip(groups.values(), lists, strict=True):
+            for item in items:
+                yield fleet.joined(machines[item], owned)
+
+    def _machines(self, reader: Reader, item: fleet.ScaleSet) -> list[fleet.Instance]:
+        path, parameters = f"{item.resource_id}/virtualMachines", {"$expand": "instanceView"}
+        if item.flexible:
+            # Instance views of virtual machines are only given to a list that is filtered by scale set.
+            path = f"{_group_path(item)}/providers/Microsoft.Compute/virtualMachines"
+            parameters["$filter"] = f"'virtualMachineScaleSet/id' eq '{item.resource_id}'"
+
+        def made(documents: list[dict[str, t.Any]]) -> list[fleet.Instance]:
+            return [fleet.instance(item, document, keep_document=self._keep) for document in documents]
+
+        return _flat(reader.pages(path, made, api_version=COMPUTE_VERSION, **parameters))
+
+    def _interfaces(self, reader: Reader, path: str, version: str) -> dict[str, list[interfaces.Interface]]:
+        def made(documents: list[dict[str, t.Any]]) -> list[interfaces.Interface]:
+            return [interfaces.interface(document, keep_document=self._keep) for document in documents]
+
+        return interfaces.by_owner(_flat(reader.pages(path, made, api_version=version)))
 
 
-def _machines(client: Reader, item: fleet.ScaleSet) -> list[Document]:
-    if not item.flexible:
-        return client.pages(f"{item.resource_id}/virtualMachines", api_version=COMPUTE_VERSION, **{"$expand": "instanceView"})
-    # Instance views of virtual machines are only given to a list that is filtered by scale set.
-    return client.pages(
-        f"{_group_path(item)}/providers/Microsoft.Compute/virtualMachines",
-        api_version=COMPUTE_VERSION,
-        **{"$filter": f"'virtualMachineScaleSet/id' eq '{item.resource_id}'", "$expand": "instanceView"},
-    )
+def _sets(reader: Reader, subscription: str, group: str) -> list[fleet.ScaleSet]:
+    where = f"/subscriptions/{subscription}" + (f"/resourceGroups/{group}" if group else "")
+
+    def made(documents: t.Sequence[Document]) -> list[fleet.ScaleSet]:
+        return [fleet.scale_set(document) for document in documents]
+
+    try:
+        return _flat(reader.pages(f"{where}/providers/Microsoft.Compute/virtualMachineScaleSets", made, api_version=COMPUTE_VERSION))
+    except ArmError as error:
+        # The group may be in another one of the subscriptions; the scope finds out.
+        if group and error.code == "ResourceGroupNotFound":
+            return []
+        raise
 
 
-def _interfaces(
-    client: Reader, sets: t.Sequence[fleet.ScaleSet], pool: concurrent.futures.Executor
-) -> dict[fleet.ScaleSet, dict[str, list[fleet.Document]]]:
-    """The interface documents for each set by instance. Those of Flexible sets lie beside all others of their resource group."""
-    paths: dict[str, str] = {}
-    used: dict[str, list[fleet.ScaleSet]] = collections.defaultdict(list)
-    for item in sets:
-        path = (
-            f"{_group_path(item)}/providers/Microsoft.Network/networkInterfaces"
-            if item.flexible
-            else f"{item.resource_id}/networkInterfaces"
-        )
-        paths[path] = NETWORK_VERSION if item.flexible else SCALE_SET_NETWORK_VERSION
-        used[path].append(item)
-    lists = pool.map(lambda path: fleet.by_owner(client.pages(path, api_version=paths[path])), paths)
-    return {item: owned for path, owned in zip(paths, lists, strict=True) for item in used[path]}
+def _flat(pages: t.Iterable[list[T]]) -> list[T]:
+    return [item for page in pages for item in page]
 
 
 def _group_path(item: fleet.ScaleSet) -> str:
     return f"/subscriptions/{item.subscription_id}/resourceGroups/{item.resource_group}"
-
-
-def _check(names: t.Iterable[str], known: t.Sequence[str], *, kind: str, option: str, where: Scope, note: str = "") -> None:
-    for name in names:
-        if _is_glob(name) or name.lower() in known:
-            continue
-        near = difflib.get_close_matches(name.lower(), known, n=1)
-        there = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(set(known))[:20]) or 'none'}"
-        raise AzureError(f"there is no {kind} {name}{note} in subscription {', '.join(where.subscription_ids)}; correct {option} ({there})")
-
-
-def _matches(name: str, patterns: t.Sequence[str]) -> bool:
-    return not patterns or any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
-
-
-def _is_glob(name: str) -> bool:
-    return not _GLOB.isdisjoint(name)

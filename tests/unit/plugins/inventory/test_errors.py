@@ -38,9 +38,18 @@ def refusing() -> t.Iterator[str]:
     [
         ({"subscription_ids": [ELSEWHERE]}, ("SubscriptionNotFound", "correct subscription_ids (AZURE_SUBSCRIPTION_ID)")),
         ({"scale_sets": ["gpuaa"]}, ("there is no scale set gpuaa", "correct scale_sets (did you mean gpua?)")),
-        ({"scale_sets": ["nothing*"]}, ("no host: 0 instances are in scope", "correct resource_groups and scale_sets")),
-        ({"resource_groups": ["gpufleet-lob"]}, ("there is no resource group gpufleet-lob", "correct resource_groups (there are: none)")),
-        ({"resource_groups": ["nothing*"]}, ("no host: 0 instances are in scope", "correct resource_groups and scale_sets")),
+        ({"scale_sets": ["nothing*"]}, ("no host: 0 instances are in scope", "correct resource_groups, scale_sets and scale_set_tags")),
+        (
+            {"resource_groups": ["gpufleet-lob"]},
+            (
+                "there is no resource group gpufleet-lob",
+                "correct resource_groups (no resource group is found there; this identity may lack the right to read it)",
+            ),
+        ),
+        (
+            {"resource_groups": ["nothing*"]},
+            ("no host: 0 instances are in scope", "correct resource_groups, scale_sets and scale_set_tags"),
+        ),
         (
             {"hostname": "scale_set", "scale_sets": ["gpua"]},
             ("host name gpua belongs to two instances", "gpua/virtualMachines/0", "set `hostname`"),

@@ -8,7 +8,7 @@ import typing as t
 
 import documents as arm
 import pytest
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import fleet
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import fleet, interfaces
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.errors import AzureError
 
 UNIFORM = fleet.scale_set(arm.scale_set())
@@ -16,8 +16,9 @@ FLEXIBLE = fleet.scale_set(arm.scale_set("cpub", mode="Flexible", size="Standard
 OWNER = f"{arm.set_id()}/virtualMachines/0"
 
 
-def one(machine: arm.Document, *interfaces: arm.Document, parent: fleet.ScaleSet = UNIFORM) -> fleet.Instance:
-    (found,) = fleet.instances(parent, [machine], fleet.by_owner(interfaces))
+def one(machine: arm.Document, *documents: arm.Document, parent: fleet.ScaleSet = UNIFORM) -> fleet.Instance:
+    owned = interfaces.by_owner(interfaces.interface(document) for document in documents)
+    (found,) = fleet.joined([fleet.instance(parent, machine)], owned)
     return found
 
 
@@ -31,6 +32,7 @@ def test_a_scale_set() -> None:
             location="westeurope",
             orchestration="uniform",
             size="Standard_ND96isr_H100_v5",
+            tags={},
         )
         == UNIFORM
     )
@@ -125,8 +127,13 @@ def test_an_instance_without_id_is_refused() -> None:
 
 
 def test_an_instance_on_two_pages_counts_once_as_the_later_page_has_it() -> None:
-    pages = [arm.uniform(1), arm.uniform(0), arm.uniform(1, power="stopped")]
-    assert [(item.instance_id, item.state) for item in fleet.instances(UNIFORM, pages, {})] == [("0", "running"), ("1", "stopped")]
+    pages = [fleet.instance(UNIFORM, machine) for machine in (arm.uniform(1), arm.uniform(0), arm.uniform(1, power="stopped"))]
+    assert [(item.instance_id, item.state) for item in fleet.joined(pages, {})] == [("0", "running"), ("1", "stopped")]
+
+
+def test_an_instance_that_runs_without_address_is_no_whole_answer() -> None:
+    stopped, running = fleet.instance(UNIFORM, arm.uniform(0, power="stopped")), fleet.instance(UNIFORM, arm.uniform(1))
+    assert fleet.without_address([stopped, running]) == [running]
 
 
 def test_an_interface_of_an_instance_that_is_not_listed_is_left_alone() -> None:
@@ -135,58 +142,9 @@ def test_an_interface_of_an_instance_that_is_not_listed_is_left_alone() -> None:
     assert one(arm.uniform(0), stranger, free).primary_address == ""
 
 
-@pytest.mark.parametrize(
-    ("configurations", "primary", "aliases"),
-    [
-        ([], "", ()),
-        ([arm.configuration("10.1.0.4")], "10.1.0.4", ()),
-        ([arm.configuration("10.1.0.5"), arm.configuration("10.1.0.4", primary=True)], "10.1.0.4", ("10.1.0.5",)),
-        ([arm.configuration(None, primary=True), arm.configuration(None)], "", ()),
-        ([arm.configuration("10.1.0.4", primary=True), arm.configuration("10.1.0.16/28")], "10.1.0.4", ("10.1.0.16/28",)),
-        (
-            [arm.configuration("10.1.0.4", primary=True), arm.configuration("10.1.0.16", privateIPAddressPrefixLength=28)],
-            "10.1.0.4",
-            ("10.1.0.16/28",),
-        ),
-        (
-            [arm.configuration("10.1.0.4", primary=True), arm.configuration("10.1.0.16/28", privateIPAddressPrefixLength=28)],
-            "10.1.0.4",
-            ("10.1.0.16/28",),
-        ),
-        ([arm.configuration("10.1.0.4/32", primary=True), arm.configuration("10.1.0.5/32")], "10.1.0.4", ("10.1.0.5",)),
-        (
-            [
-                arm.configuration("10.1.0.4", primary=True),
-                arm.configuration("fd00::4", privateIPAddressVersion="IPv6"),
-                arm.configuration("10.1.0.5"),
-            ],
-            "10.1.0.4",
-            ("10.1.0.5",),
-        ),
-    ],
-)
-def test_addresses(configurations: list[arm.Document], primary: str, aliases: tuple[str, ...]) -> None:
-    assert fleet.addresses([arm.interface(OWNER, configurations)]) == fleet.Addresses(primary=primary, aliases=aliases)
-
-
-def test_addresses_of_two_interfaces() -> None:
-    second = arm.interface(OWNER, [arm.configuration("10.9.0.4", primary=True), arm.configuration("10.9.0.5")], name="nic1", primary=False)
-    first = arm.interface(OWNER, [arm.configuration("10.1.0.4", primary=True), arm.configuration("10.1.0.5")])
-    assert fleet.addresses([second, first]) == fleet.Addresses(primary="10.1.0.4", aliases=("10.9.0.5", "10.1.0.5"))
-
-
-@pytest.mark.parametrize(
-    ("address", "length"),
-    [("10.1.0.400", None), ("10.1.0.17", 28), ("10.1.0.16/28", 27), ("10.1.0.16", 40)],
-)
-def test_addresses_that_cannot_be(address: str, length: int | None) -> None:
-    wrong = arm.configuration(address, privateIPAddressPrefixLength=length)
-    with pytest.raises(AzureError, match="virtualMachines/0/networkInterfaces/nic0: ARM gives"):
-        fleet.addresses([arm.interface(OWNER, [wrong])])
-
-
 def test_the_raw_documents_are_kept_only_when_asked_for() -> None:
     machine, interface = arm.uniform(0), arm.interface(OWNER, [arm.configuration("10.1.0.4", primary=True)])
-    (found,) = fleet.instances(UNIFORM, [machine], fleet.by_owner([interface]), keep_documents=True)
+    owned = interfaces.by_owner([interfaces.interface(interface, keep_document=True)])
+    (found,) = fleet.joined([fleet.instance(UNIFORM, machine, keep_document=True)], owned)
     assert found.document == {"instance": machine, "interfaces": [interface]}
     assert one(machine, interface).document is None
