@@ -11,6 +11,7 @@ import uuid
 
 from aiohttp import web
 
+from . import assertions
 from .tokens import LIFETIME_SECONDS, Tokens
 
 # learn.microsoft.com, "Azure Stack Hub: metadata endpoints"; the same document that Azure's own cloud gives.
@@ -46,12 +47,16 @@ OTHER_SUFFIXES = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Principal:
-    """The one application that may log in. ``expired_secret`` was right once, so that tests can meet its error."""
+    """The one application that may log in. ``expired_secret`` was right once, so that tests can meet its error.
+
+    ``trusted`` are certificates and issuers by which it may log in without a secret.
+    """
 
     tenant: str
     client_id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
     secret: str = dataclasses.field(default_factory=lambda: secrets.token_urlsafe(24))
     expired_secret: str = dataclasses.field(default_factory=lambda: secrets.token_urlsafe(24))
+    trusted: list[assertions.Certificate | assertions.Federation] = dataclasses.field(default_factory=list)
 
 
 class LoginError(Exception):
@@ -137,16 +142,28 @@ def _grant(principal: Principal, tokens: Tokens, tenant: str, form: dict[str, st
             "unauthorized_client",
             f"Application with identifier '{form.get('client_id', '')}' was not found in the directory '{tenant}'.",
         )
-    given = form.get("client_secret", "")
-    if secrets.compare_digest(given.encode(), principal.expired_secret.encode()):
-        raise LoginError(7000222, "invalid_client", "The provided client secret keys for app are expired.", status=401)
-    if not secrets.compare_digest(given.encode(), principal.secret.encode()):
-        raise LoginError(7000215, "invalid_client", "Invalid client secret provided.", status=401)
+    _prove(principal, tenant, form, base_url)
     audience, default, _ = form.get("scope", "").partition("/.default")
     if not default or audience.rstrip("/") != base_url:
         raise LoginError(500011, "invalid_resource", f"The resource principal named {audience} was not found in the tenant.")
     granted = tokens.issue(audience, principal.client_id)
     return {"token_type": "Bearer", "expires_in": LIFETIME_SECONDS, "ext_expires_in": LIFETIME_SECONDS, "access_token": granted.value}
+
+
+def _prove(principal: Principal, tenant: str, form: dict[str, str], base_url: str) -> None:
+    """Raise LoginError unless this is the application: by its secret, or by an assertion."""
+    if "client_assertion" in form:
+        token_url = f"{base_url}/{tenant}/oauth2/v2.0/token"
+        try:
+            assertions.check(form, principal.trusted, client_id=principal.client_id, token_url=token_url)
+        except assertions.AssertionRefusedError as error:
+            raise LoginError(error.number, "invalid_client", str(error), status=401) from error
+        return
+    given = form.get("client_secret", "")
+    if secrets.compare_digest(given.encode(), principal.expired_secret.encode()):
+        raise LoginError(7000222, "invalid_client", "The provided client secret keys for app are expired.", status=401)
+    if not secrets.compare_digest(given.encode(), principal.secret.encode()):
+        raise LoginError(7000215, "invalid_client", "Invalid client secret provided.", status=401)
 
 
 def _no_tenant(tenant: str) -> LoginError:

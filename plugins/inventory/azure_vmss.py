@@ -247,7 +247,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             query = inventory_options.query(options)
             found, stale = self._fleet(query, options, path, cache)
             if stale:
-                inventory.set_variable("all", "azure_vmss_stale", stale)
+                inventory.set_variable("all", "azure_vmss_stale", _marked(stale))
             self._populate(inventory, found, options)
         except AzureError as error:
             # The cause is in the message already, and a library's own text may be long: one message, no chain.

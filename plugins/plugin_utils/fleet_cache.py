@@ -14,7 +14,6 @@ import dataclasses
 import json
 import typing as t
 
-from ansible.errors import AnsibleError
 from ansible.plugins.inventory import get_cache_plugin
 
 from ..module_utils.azure.client import parse
@@ -48,7 +47,7 @@ def decode(text: object) -> Kept | None:
             row[aliases] = tuple(row[aliases])
         instances = tuple(Instance(**dict(zip(_FIELDS, row, strict=True))) for row in document["instances"])
         return Kept(instances=instances, read_at=float(document["read_at"]))
-    except (KeyError, TypeError, ValueError):
+    except (IndexError, KeyError, TypeError, ValueError):
         return None
 
 
@@ -76,7 +75,7 @@ class FleetCache:
         """The fleet, if it was read within so many seconds. One from the future was written by a wrong clock and is none."""
         try:
             kept = decode(self._plugin.get(self._key))
-        except AnsibleError as error:
+        except Exception as error:  # what plugins raise for a file that another version wrote is anything
             self._warn(f"the cache is not used: {error}")
             return None
         return kept if kept and 0 <= now - kept.read_at <= seconds else None

@@ -18,7 +18,7 @@ import urllib.parse
 
 from .clouds import Cloud
 from .credentials import CONNECT_RETRIES, Login, credential, missing_library, token, unreachable
-from .errors import ArmError, AzureError, UnavailableError
+from .errors import ArmError, AzureError, IncompleteError, UnavailableError
 from .pace import Pace
 
 if t.TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Client:
                 f"{path}: page {len(seen)} points to another server for the next page; only {self._cloud.arm_endpoint} is asked"
             )
         if link in seen:
-            raise AzureError(f"{path}: page {len(seen)} points back to a page already read; the list has no end: run again")
+            raise IncompleteError(f"{path}: page {len(seen)} points back to a page already read; the list has no end: run again")
         return str(link)
 
     def _get(self, url: str, path: str) -> bytes:
@@ -155,16 +155,18 @@ class Client:
 
 
 def _page(body: bytes, path: str, number: int) -> Document:
-    """One page of a list. Raises AzureError for what is none."""
+    """One page of a list. Raises IncompleteError for what is none."""
     page = parse(body)
     if not isinstance(page, dict):
-        raise AzureError(f"{path}: ARM answered {_kind(page)} where a document belongs; run again, and report it if it stays so")
+        raise IncompleteError(f"{path}: ARM answered {_kind(page)} where a document belongs; run again, and report it if it stays so")
     values = page.get("value")
     if not isinstance(values, list):
-        raise AzureError(f"{path}: page {number} holds no list of documents but {_kind(values)}; run again, and report it if it stays so")
+        raise IncompleteError(
+            f"{path}: page {number} holds no list of documents but {_kind(values)}; run again, and report it if it stays so"
+        )
     for index, item in enumerate(values):
         if not isinstance(item, dict):
-            raise AzureError(f"{path}: page {number}, item {index} is {_kind(item)} where a document belongs; run again")
+            raise IncompleteError(f"{path}: page {number}, item {index} is {_kind(item)} where a document belongs; run again")
     return page
 
 

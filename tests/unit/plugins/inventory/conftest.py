@@ -57,17 +57,20 @@ class Inventory:
         # Nothing of these may be in any output.
         self.secrets = {azure.principal.secret, azure.principal.expired_secret}
 
-    def __call__(self, *arguments: str, variables: t.Mapping[str, str] | None = None, **options: t.Any) -> Answer:
-        """``variables`` are those of env_file, by default the right ones; ``options`` go into the configuration file."""
+    def __call__(
+        self, *arguments: str, variables: t.Mapping[str, str] | None = None, shell: t.Mapping[str, str] | None = None, **options: t.Any
+    ) -> Answer:
+        """``variables`` are those of env_file, by default the right ones, and ``shell`` of the environment; ``options`` go into
+        the configuration file."""
         known = self.azure.environment if variables is None else variables
         (self.folder / "azure.env").write_text("".join(f"{key}={value}\n" for key, value in known.items()), encoding="utf-8")
         file = self.folder / "azure_vmss.yml"
         file.write_text(json.dumps({"plugin": "gpufleet.vmss.azure_vmss", "env_file": "azure.env", **options}), encoding="utf-8")
-        return self._ask("-i", str(file), *(arguments or ["--list"]))
+        return self._ask(shell or {}, "-i", str(file), *(arguments or ["--list"]))
 
-    def _ask(self, *arguments: str) -> Answer:
+    def _ask(self, shell: t.Mapping[str, str], *arguments: str) -> Answer:
         assert self._commands.stdin and self._commands.stdout
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **shell}
         self._commands.stdin.write(json.dumps({"arguments": arguments, "environment": environment}) + "\n")
         self._commands.stdin.flush()
         answer = Answer(**json.loads(self._commands.stdout.readline()))
@@ -77,12 +80,16 @@ class Inventory:
 
 
 @pytest.fixture(scope="session")
-def azure(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Service]:
+def current() -> Current:
+    return Current(fleet.build(description.load(FLEET), prefix="inventory", public_key=""))
+
+
+@pytest.fixture(scope="session")
+def azure(current: Current, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Service]:
     """ARM and the login service, served by a thread."""
     folder = tmp_path_factory.mktemp("azure")
-    built = fleet.build(description.load(FLEET), prefix="inventory", public_key="")
     sock = socket.create_server(("127.0.0.1", 0))
-    service = Service.create(Current(built), base_url=f"https://127.0.0.1:{sock.getsockname()[1]}", directory=folder)
+    service = Service.create(current, base_url=f"https://127.0.0.1:{sock.getsockname()[1]}", directory=folder)
     loop = asyncio.new_event_loop()
     runner = web.AppRunner(service.arm, access_log=None, handle_signals=False, shutdown_timeout=1.0)
 
@@ -109,6 +116,18 @@ def commands() -> t.Iterator[subprocess.Popen[str]]:
         yield process
         assert process.stdin
         process.stdin.close()
+
+
+@pytest.fixture
+def fault(azure: Service) -> t.Iterator[t.Callable[..., t.Any]]:
+    """Turns a fault of Azure on, and gives it back to see how often it was met."""
+
+    def add(**document: t.Any) -> t.Any:
+        azure.faults.add(document)
+        return azure.faults.active[-1]
+
+    yield add
+    azure.faults.clear()
 
 
 @pytest.fixture

@@ -59,6 +59,8 @@ def refusing() -> t.Iterator[str]:
             {"states": ["deallocated"], "scale_sets": ["gpua"]},
             ("no host: 2 instances are in scope and none is kept", "2 running", "allow_empty: true"),
         ),
+        ({"include": ["nowhere"], "scale_sets": ["cpub"]}, ("include: 'nowhere' cannot be evaluated for /subscriptions/", "correct it")),
+        ({"exclude": ["vmss_tags.absent == 'x'"], "scale_sets": ["cpub"]}, ("exclude: ", "cannot be evaluated for")),
         ({"parallel": 0}, ("parallel: 0 is not a number of calls",)),
         ({"subscription_id": ELSEWHERE}, ("there is no option subscription_id; did you mean subscription_ids?",)),
         ({"xyzzy": 1}, ("there is no option xyzzy", "ansible-doc -t inventory")),

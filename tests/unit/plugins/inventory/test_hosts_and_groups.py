@@ -95,14 +95,27 @@ def test_fleets_behind_two_bastions_share_no_open_connection(inventory: t.Any) -
     assert len(kept) == 2 and all(path.startswith("~/.ansible/cp/") for path in kept)
 
 
-def test_a_cache_spares_azure(inventory: t.Any) -> None:
-    options = {"scale_sets": ["cpub"], "cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(inventory.folder)}
-    first = inventory(**options)
-    asked = len(inventory.azure.tokens._given)
-    assert inventory(**options).hosts == first.hosts != {}
-    assert len(inventory.azure.tokens._given) == asked
-    # Another scope is another key.
-    assert set(inventory(**{**options, "scale_sets": ["gpua"]}).hosts) == {"gpua000000", "gpua000001"}
+def test_sets_are_chosen_by_tag_and_left_out_by_name(inventory: t.Any, fault: t.Any) -> None:
+    met = fault(path="/virtualMachineScaleSets/gpua/", latency=0.001, times=10**6)
+    assert set(inventory(scale_set_tags={"cluster": "[bc]"}).hosts) == {"cpub000000"}
+    assert set(inventory(scale_set_tags={"cluster": "*"}, exclude_scale_sets=["GPU*"]).hosts) == {"cpub000000"}
+    # What is left out costs nothing.
+    assert met.seen == 0
+    assert "correct resource_groups, scale_sets and scale_set_tags" in inventory(exclude_resource_groups=["gpufleet-*"]).stderr
+
+
+def test_hosts_are_chosen_by_expressions(inventory: t.Any) -> None:
+    chosen = inventory(scale_sets=["gpua", "cpub"], include=["vmss_tags.cluster == 'b'", "instance_id == '0'"])
+    assert set(chosen.hosts) == {"gpua000000", "cpub000000"}
+    left = inventory(scale_sets=["gpua", "cpub"], include=["true"], exclude=["gpu_family != 'cpu'"])
+    assert set(left.hosts) == {"cpub000000"}
+    assert "correct include and exclude" in inventory(scale_sets=["cpub"], exclude=["true"]).stderr
+
+
+def test_the_same_fleet_is_the_same_text(inventory: t.Any) -> None:
+    """However its pages come: with one call at a time, and with many."""
+    expected = inventory(parallel=1).stdout
+    assert all(inventory(parallel=16).stdout == expected for _time in range(2))
 
 
 def test_the_real_command_draws_the_same_graph(inventory: t.Any) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import typing as t
 
@@ -38,15 +39,9 @@ def sets(azure: t.Any) -> list[dict[str, t.Any]]:
 
 
 @pytest.fixture
-def fault(azure: t.Any) -> t.Iterator[t.Callable[..., t.Any]]:
-    """Turns a fault of ARM on, and gives it back to see how often it was met."""
-
-    def add(**document: t.Any) -> t.Any:
-        azure.faults.add({"path": "/virtualMachineScaleSets", **document})
-        return azure.faults.active[-1]
-
-    yield add
-    azure.faults.clear()
+def fault(fault: t.Any) -> t.Callable[..., t.Any]:
+    """One of the list of scale sets."""
+    return functools.partial(fault, path="/virtualMachineScaleSets")
 
 
 @pytest.mark.parametrize(("status", "said"), [(429, "still throttled after 8 retries"), (503, "still so after 8 retries")])
