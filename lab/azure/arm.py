@@ -25,6 +25,7 @@ from .instance_writes import InstanceWrites
 from .login import Principal, routes
 from .network_reads import NetworkReads
 from .operations import Operations, Outcome
+from .resource_graph import ResourceGraph
 from .resources import Resources
 from .run_command import RunCommand, RunScript
 from .set_writes import SetWrites
@@ -38,6 +39,7 @@ Handler = t.Callable[[web.Request], t.Awaitable[web.StreamResponse]]
 VERSIONS = {
     "microsoft.compute": frozenset({"2023-09-01", "2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01", "2026-04-01"}),
     "microsoft.network": frozenset({"2018-10-01", "2023-11-01", "2024-01-01", "2024-05-01", "2024-07-01", "2025-01-01", "2026-03-01"}),
+    "microsoft.resourcegraph": frozenset({"2021-03-01", "2022-10-01", "2024-04-01"}),
     "microsoft.resources": frozenset({"2016-06-01", "2020-01-01", "2021-04-01", "2022-09-01", "2022-12-01", "2024-03-01"}),
 }
 
@@ -72,6 +74,7 @@ class Arm:
         network = NetworkReads(self._context)
         for part in (
             Resources(self._context),
+            ResourceGraph(self._context, throttled=self.throttles is not None),
             ComputeReads(self._context),
             network,
             SetWrites(self._context),
@@ -204,6 +207,8 @@ def _versions(path: str) -> frozenset[str]:
     """The API versions that a path takes. A scale set's NICs lie below Microsoft.Compute and are answered by Microsoft.Network:
     clients ask for them with versions of either.
     """
+    if "microsoft.resourcegraph" in path:
+        return VERSIONS["microsoft.resourcegraph"]
     if "microsoft.network" in path:
         return VERSIONS["microsoft.network"]
     if "microsoft.compute" in path:

@@ -121,12 +121,14 @@ class Faults:
 
 def bend(document: Document, answer: str, page_url: str) -> Document:
     """An answer gone wrong: ``page_url`` is the address that was asked, which ``repeat_page`` names as the next."""
+    # Resource Graph has names of its own for items and for the next page.
+    items = "data" if "data" in document else "value"
     if answer == "null_list":
-        return {**document, "value": None}
-    if answer == "null_item" and document.get("value"):
-        return {**document, "value": [None, *document["value"][1:]]}
+        return {**document, items: None}
+    if answer == "null_item" and document.get(items):
+        return {**document, items: [None, *document[items][1:]]}
     if answer == "repeat_page":
         return {**document, "nextLink": page_url}
     if answer == "no_next_link":
-        return {key: value for key, value in document.items() if key != "nextLink"}
+        return {key: value for key, value in document.items() if key not in ("nextLink", "$skipToken")}
     return document

@@ -46,6 +46,7 @@ def query(options: Options) -> Query:
             exclude_scale_sets=tuple(options["exclude_scale_sets"]),
             tags={str(tag): str(value) for tag, value in sorted(options["scale_set_tags"].items())},
         ),
+        source=options["source"],
         keep_documents=options["full_document"],
         parallel=options["parallel"],
     )
@@ -99,6 +100,8 @@ class _Reader:
                 raise AzureError(
                     f"{name}: {str(options[name]).lower()} needs a cache; set cache: true, with cache_plugin and cache_connection"
                 )
+        if options["full_document"] and options["source"] == "graph":
+            raise AzureError("full_document: Resource Graph has no full documents; use source: arm")
         if options["ssh_config"]:
             options["ssh_config"] = str(env_file.find(options["ssh_config"], beside=self._beside, option="ssh_config"))
 

@@ -35,7 +35,8 @@ LIMIT_SECONDS = 3600
 FETCH = """
 import os, time
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.credentials import Login
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.listing import Account, Listing
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.account import Account
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.listing import Listing
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.query import Access
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.scope import Scope
 given = os.environ

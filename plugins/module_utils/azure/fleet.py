@@ -160,8 +160,8 @@ def _state(provisioning: str, power: str) -> str:
 
 
 def _status(view: Document, kind: str) -> str:
-    """The value of the first status of one kind: "PowerState/running" -> "running"."""
-    for status in view.get("statuses") or []:
+    """The value of the first status of one kind: "PowerState/running" -> "running". Resource Graph has one mapping for it."""
+    for status in (*(view.get("statuses") or []), view.get(f"{kind[0].lower()}{kind[1:]}")):
         if isinstance(status, dict) and str(status.get("code") or "").startswith(f"{kind}/"):
             return _code(status).lower()
     return ""

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
-import dataclasses
 import typing as t
 
 from . import fleet, interfaces
+from .account import Account, Reader, flat
 from .documents import Document
 from .errors import ArmError, AzureError, IncompleteError, UnavailableError
 from .scope import Scope
@@ -31,22 +31,6 @@ NETWORK_VERSION = "2024-05-01"
 PARALLEL = 16
 # An instance that goes between the list of instances and that of interfaces is one without address; the next reading lacks it.
 READS_OF_A_SET = 3
-
-T = t.TypeVar("T")
-
-
-class Reader(t.Protocol):
-    """What is needed of client.Client."""
-
-    def pages(self, path: str, make: t.Callable[[list[dict[str, t.Any]]], T], *, api_version: str, **parameters: str) -> list[T]: ...
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Account:
-    """Some subscriptions, and who reads them."""
-
-    reader: Reader
-    subscription_ids: tuple[str, ...]
 
 
 class Listing:
@@ -149,13 +133,13 @@ class Listing:
         def made(documents: list[dict[str, t.Any]]) -> list[fleet.Instance]:
             return [fleet.instance(item, document, keep_document=self._keep) for document in documents]
 
-        return _flat(reader.pages(path, made, api_version=COMPUTE_VERSION, **parameters))
+        return flat(reader.pages(path, made, api_version=COMPUTE_VERSION, **parameters))
 
     def _interfaces(self, reader: Reader, path: str, version: str) -> dict[str, list[interfaces.Interface]]:
         def made(documents: list[dict[str, t.Any]]) -> list[interfaces.Interface]:
             return [interfaces.interface(document, keep_document=self._keep) for document in documents]
 
-        return interfaces.by_owner(_flat(reader.pages(path, made, api_version=version)))
+        return interfaces.by_owner(flat(reader.pages(path, made, api_version=version)))
 
 
 def _sets(reader: Reader, subscription: str, group: str) -> list[fleet.ScaleSet]:
@@ -165,16 +149,12 @@ def _sets(reader: Reader, subscription: str, group: str) -> list[fleet.ScaleSet]
         return [fleet.scale_set(document) for document in documents]
 
     try:
-        return _flat(reader.pages(f"{where}/providers/Microsoft.Compute/virtualMachineScaleSets", made, api_version=COMPUTE_VERSION))
+        return flat(reader.pages(f"{where}/providers/Microsoft.Compute/virtualMachineScaleSets", made, api_version=COMPUTE_VERSION))
     except ArmError as error:
         # The group may be in another one of the subscriptions; the scope finds out.
         if group and error.code == "ResourceGroupNotFound":
             return []
         raise
-
-
-def _flat(pages: t.Iterable[list[T]]) -> list[T]:
-    return [item for page in pages for item in page]
 
 
 def _group_path(item: fleet.ScaleSet) -> str:

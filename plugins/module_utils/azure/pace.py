@@ -19,6 +19,8 @@ REFILL_A_SECOND = 25.0
 PROVIDER_REFILL_A_SECOND = 5.0
 SUBSCRIPTION_READS = "x-ms-ratelimit-remaining-subscription-reads"
 RESOURCE = "x-ms-ratelimit-remaining-resource"
+# Resource Graph: 15 queries in 5 s; the time until they come back is hours, minutes and seconds ("00:00:05").
+GRAPH_LEFT, GRAPH_RESETS = "x-ms-user-quota-remaining", "x-ms-user-quota-resets-after"
 
 
 class Pace:
@@ -53,6 +55,8 @@ class Pace:
             )
             if self._between:
                 self._next = max(self._next, self._clock() + self._between)
+            if _is_low(headers.get(GRAPH_LEFT), 0):
+                self._next = max(self._next, self._clock() + _seconds(headers.get(GRAPH_RESETS)))
             if throttled_seconds is not None:
                 self._next = max(self._next, self._clock() + throttled_seconds)
                 # A bucket that has been empty holds few tokens when it is asked again.
@@ -66,6 +70,15 @@ def _of_subscription(text: str | None) -> list[str]:
     """
     pairs = [entry.strip().partition(";") for entry in (text or "").split(",")]
     return [left for name, _, left in pairs if name.lower().endswith("subscription")]
+
+
+def _seconds(text: str | None) -> float:
+    """ "00:00:05" in seconds; 0 for what is no time."""
+    try:
+        hours, minutes, seconds = map(float, (text or "").split(":"))
+    except ValueError:
+        return 0.0
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def _is_low(left: str | None, reserve: int) -> bool:

@@ -13,7 +13,7 @@ import typing as t
 
 from azure.core.pipeline.policies import RetryPolicy, SansIOHTTPPolicy
 
-from .pace import Pace
+from .pace import GRAPH_RESETS, Pace
 
 THROTTLED = 429
 
@@ -33,7 +33,8 @@ class Retry(RetryPolicy[t.Any, t.Any]):
         return (self.get_retry_after(response) or 0.0) < self.timeout and super().is_retry(settings, response)
 
     def sleep(self, settings: dict[str, t.Any], transport: t.Any, response: t.Any = None) -> None:
-        if response is None or response.http_response.status_code != THROTTLED or not self.get_retry_after(response):
+        paced = response is not None and response.http_response.status_code == THROTTLED
+        if not paced or not (self.get_retry_after(response) or GRAPH_RESETS in response.http_response.headers):
             super().sleep(settings, transport, response)
 
 

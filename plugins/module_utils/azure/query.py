@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import typing as t
 
-from . import clouds, fleet
+from . import clouds, fleet, graph
+from .account import Account
 from .client import Client
 from .credentials import Login
-from .listing import PARALLEL, Account, Listing
+from .listing import PARALLEL, Listing
 from .scope import Scope
 
 # An answer that an older shape of the records made is not read: raise this with every change of fleet.Instance.
@@ -41,10 +43,11 @@ class Access:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Query:
-    """``parallel`` is how many calls may be under way at once; it changes nothing about the answer."""
+    """``source`` is "arm" or "graph". ``parallel`` is how many calls may be under way at once; it changes nothing about the answer."""
 
     accesses: tuple[Access, ...]
     scope: Scope
+    source: t.Literal["arm", "graph"] = "arm"
     keep_documents: bool = False
     parallel: int = dataclasses.field(default=PARALLEL, repr=False)
 
@@ -66,4 +69,6 @@ class Query:
                 Account(reader=stack.enter_context(access.open(parallel=self.parallel)), subscription_ids=access.subscription_ids)
                 for access in self.accesses
             ]
+            if self.source == "graph":
+                return graph.read(accounts, self.scope)
             return Listing(accounts, self.scope, parallel=self.parallel, keep_documents=self.keep_documents).read()

@@ -10,8 +10,9 @@ import typing as t
 import documents as arm
 import pytest
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import fleet, listing
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.account import Account
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.errors import ArmError, AzureError, IncompleteError, UnavailableError
-from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.listing import Account, Listing
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.listing import Listing
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.scope import Scope
 
 SETS, MACHINES, INTERFACES = "/virtualMachineScaleSets", "/virtualMachines", "/networkInterfaces"
@@ -40,6 +41,9 @@ class Arm:
         if isinstance(answer, Exception):
             raise answer
         return [make(page) for page in answer]
+
+    def rows(self, query: str, make: t.Any, *, subscription_ids: t.Sequence[str]) -> list[t.Any]:
+        raise NotImplementedError
 
 
 def read(reader: Arm, **scope: t.Any) -> tuple[fleet.Instance, ...]:
