@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from .demo import demo
+from .inventory_commands import inventory
 from .lab_commands import lab
 from .node_commands import node
 
@@ -18,5 +19,6 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(inventory)
 main.add_command(lab)
 main.add_command(node)
