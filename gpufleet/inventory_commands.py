@@ -36,4 +36,6 @@ def freeze(source: str | None, limit: str | None, output: pathlib.Path) -> None:
     except frozen.FreezeError as error:
         raise click.ClickException(str(error)) from error
     count = len(document["all"]["hosts"])
-    click.echo(f"{count} host{'s' * (count != 1)} written to {output}; use it with ANSIBLE_INVENTORY_ENABLED=yaml ansible-playbook -i {output}")
+    click.echo(
+        f"{count} host{'s' * (count != 1)} written to {output}; use it with ANSIBLE_INVENTORY_ENABLED=yaml ansible-playbook -i {output}"
+    )

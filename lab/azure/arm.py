@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import json
+import pathlib
 import time
 import typing as t
 import uuid
@@ -17,6 +19,7 @@ from aiohttp import web
 from ..changes import ChangeError
 from ..current import Current
 from . import errors, faults
+from .batch import Batch
 from .compute_reads import ComputeReads
 from .context import Answer, Context, Document, Route
 from .errors import ArmError
@@ -40,12 +43,14 @@ VERSIONS = {
     "microsoft.compute": frozenset({"2023-09-01", "2024-03-01", "2024-07-01", "2024-11-01", "2025-04-01", "2026-04-01"}),
     "microsoft.network": frozenset({"2018-10-01", "2023-11-01", "2024-01-01", "2024-05-01", "2024-07-01", "2025-01-01", "2026-03-01"}),
     "microsoft.resourcegraph": frozenset({"2021-03-01", "2022-10-01", "2024-04-01"}),
+    "batch": frozenset({"2015-11-01", "2022-12-01"}),
     "microsoft.resources": frozenset({"2016-06-01", "2020-01-01", "2021-04-01", "2022-09-01", "2022-12-01", "2024-03-01"}),
 }
 
 
 class Arm:
-    """The handlers over one fleet. ``throttles`` None lets every request pass."""
+    """The handlers over one fleet. ``authority`` is the file of the certificate authority that signed for ``base_url``;
+    ``throttles`` None lets every request pass."""
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class Arm:
         tokens: Tokens,
         *,
         base_url: str,
+        authority: pathlib.Path,
         active: Faults | None = None,
         throttles: Throttles | None = None,
         run_script: RunScript | None = None,
@@ -60,6 +66,7 @@ class Arm:
         self.current = current
         self.tokens = tokens
         self.base_url = base_url
+        self._authority = authority
         self.faults = active or Faults()
         self.throttles = throttles
         self._run_script = run_script
@@ -74,6 +81,7 @@ class Arm:
         network = NetworkReads(self._context)
         for part in (
             Resources(self._context),
+            Batch(self._context, self._authority),
             ResourceGraph(self._context, throttled=self.throttles is not None),
             ComputeReads(self._context),
             network,
@@ -120,6 +128,8 @@ class Arm:
         body = await _body(request)
         self._context.outcome.set(t.cast("Outcome", next((fault.operation for fault in met if fault.operation), "")))
         given = route.handler(request, body)
+        if inspect.isawaitable(given):
+            given = await given
         answer = given if isinstance(given, Answer) else Answer(status=200, body=given)
         return await self._said(request, answer, headers, met)
 
@@ -209,6 +219,8 @@ def _versions(path: str) -> frozenset[str]:
     """
     if "microsoft.resourcegraph" in path:
         return VERSIONS["microsoft.resourcegraph"]
+    if path == "/batch":
+        return VERSIONS["batch"]
     if "microsoft.network" in path:
         return VERSIONS["microsoft.network"]
     if "microsoft.compute" in path:

@@ -36,7 +36,7 @@ class Route:
 
     method: str
     path: str
-    handler: t.Callable[[web.Request, Document], Document | Answer]
+    handler: t.Callable[[web.Request, Document], Document | Answer | t.Awaitable[Answer]]
     policy: Policy | None = None
 
 
@@ -51,6 +51,7 @@ GROUPS = f"{SUBSCRIPTION}/resource{{_g:[gG]}}roups"
 GROUP = f"{GROUPS}/{{group}}"
 COMPUTE = "/providers/{_c:(?i:microsoft\\.compute)}"
 NETWORK = "/providers/{_n:(?i:microsoft\\.network)}"
+RESOURCES = "/providers/{_r:(?i:microsoft\\.resources)}"
 SETS = f"{COMPUTE}/{{_s:(?i:virtualMachineScaleSets)}}"
 MACHINES = "{_m:(?i:virtualMachines)}"
 NICS = "{_i:(?i:networkInterfaces)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from . import names
-from .context import COMPUTE, GROUP, GROUPS, NETWORK, SUBSCRIPTION, Answer, Context, Document, Route, get
+from .context import COMPUTE, GROUP, GROUPS, NETWORK, RESOURCES, SUBSCRIPTION, Answer, Context, Document, Route, get
 from .errors import ArmError
 from .operations import Operation
 
@@ -18,7 +18,9 @@ class Resources:
         self._context = context
 
     def routes(self) -> tuple[Route, ...]:
-        operations = [f"{SUBSCRIPTION}{provider}/locations/{{location}}/operations/{{operation}}" for provider in (COMPUTE, NETWORK)]
+        operations = [
+            f"{SUBSCRIPTION}{provider}/locations/{{location}}/operations/{{operation}}" for provider in (COMPUTE, NETWORK, RESOURCES)
+        ]
         return (
             get("/subscriptions", self.subscriptions),
             get(SUBSCRIPTION, self.subscription),
@@ -66,7 +68,10 @@ class Resources:
 
     def _monitored(self, found: Operation, request: web.Request) -> Answer:
         if found.ended is None:
-            return Answer(status=202, headers=self._context.operations.headers(found, request.query["api-version"]))
+            return Answer(
+                status=202,
+                headers={"Location": f"{self._context.base_url}{request.path_qs}", "Retry-After": self._context.operations.retry_after},
+            )
         if found.error:
             raise ArmError(409, *found.error)
         body = found.result()

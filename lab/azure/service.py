@@ -58,7 +58,13 @@ class Service:
         active = Faults()
         ssl_context = write_authority(directory)
         manager = arm.Arm(
-            current, tokens, base_url=base_url, active=active, throttles=arm.throttles() if throttled else None, run_script=run_script
+            current,
+            tokens,
+            base_url=base_url,
+            authority=directory / "ca.pem",
+            active=active,
+            throttles=arm.throttles() if throttled else None,
+            run_script=run_script,
         )
         metadata = Imds(current, tokens, active=active, attest=signer(directory))
         return cls(

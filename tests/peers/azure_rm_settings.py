@@ -9,10 +9,9 @@ import typing as t
 
 CONFIGURATION = """
 plugin: azure.azcollection.azure_rm
-include_vm_resource_groups: []
+include_vm_resource_groups: ["*"]
 include_vmss_resource_groups: ["*"]
 auth_source: env
-batch_fetch: false
 plain_host_names: true
 hostnames: [computer_name]
 default_host_filters: []

@@ -3,31 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The inventory of the collection azure.azcollection lists the lab, and finds the instances and addresses that ours finds.
 
-Its dependencies conflict with today's SDK, so it has an environment of its own. It asks for every instance one by one.
+Its dependencies conflict with today's SDK, so it has an environment of its own.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import importlib.util
 import pathlib
 import subprocess
 import sys
+import types
 import typing as t
 
 import pytest
-from azure_rm_settings import CONFIGURATION, plain, variables
-from served_azure import Azure, running
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-LIMIT_SECONDS = 600
-
-
-@pytest.fixture(scope="module")
-def azure(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Azure]:
-    with running(tmp_path_factory.mktemp("azure"), HERE / "fleet.yml") as found:
-        yield found
+SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "integration" / "compare_azure_rm.py"
+LIMIT_SECONDS = 900
 
 
 @pytest.fixture(scope="module")
@@ -43,44 +34,30 @@ def peer(environment: t.Any) -> pathlib.Path:
     return program / "ansible-inventory"
 
 
-def listed(program: pathlib.Path, source: pathlib.Path, variables: dict[str, str]) -> dict[str, dict[str, t.Any]]:
-    """Every host with its variables."""
+@pytest.fixture(scope="module")
+def script() -> types.ModuleType:
+    specification = importlib.util.spec_from_file_location("compare_azure_rm", SCRIPT)
+    assert specification and specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_it_finds_the_instances_and_addresses_that_ours_finds(peer: pathlib.Path) -> None:
     done = subprocess.run(
-        [str(program), "-i", str(source), "--list"],
-        cwd=source.parent,
-        env={
-            "PATH": f"{program.parent}:{os.environ['PATH']}",
-            "HOME": str(source.parent),
-            "LC_ALL": "C.UTF-8",
-            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
-            **variables,
-        },
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
+        [sys.executable, str(SCRIPT), "--azure-rm", str(peer)], capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return t.cast("dict[str, dict[str, t.Any]]", json.loads(done.stdout)["_meta"]["hostvars"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("300 hosts with 7410 addresses by azure_rm, 300 by azure_vmss, 0 differences\n")
 
 
-def test_it_finds_the_instances_and_addresses_that_ours_finds(azure: Azure, peer: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    theirs, ours = tmp_path / "their.azure_rm.yml", tmp_path / "our.azure_vmss.yml"
-    theirs.write_text(CONFIGURATION + f"cloud_environment: {azure.url}/\n", encoding="utf-8")
-    ours.write_text("plugin: gpufleet.vmss.azure_vmss\nscale_sets: [gpua, gpub]\n", encoding="utf-8")
-    given = {**variables(azure), "AZURE_CONFIG_DIR": str(tmp_path / "azure")}
-    found = listed(peer, theirs, given)
-    expected = listed(
-        pathlib.Path(sys.executable).parent / "ansible-inventory",
-        ours,
-        {**given, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "ANSIBLE_INVENTORY_ENABLED": "gpufleet.vmss.azure_vmss"},
-    )
-    assert set(found) == set(expected)
-    assert len(found) == 20
-    for name, host in found.items():
-        instance = next(item for item in azure.current.fleet.instances if item.computer_name == name)
-        theirs_now, ours_now = (plain(held) for held in (host, expected[name]))
-        assert theirs_now["private_ipv4_addresses"] == list(instance.addresses)
-        assert theirs_now["vmid"] == ours_now["vm_id"] == instance.vm_id
-        assert theirs_now["ansible_host"] == ours_now["ansible_host"] == instance.primary_address
-        assert theirs_now["powerstate"] == ours_now["power_state"] == "running"
+def test_a_difference_is_said(script: types.ModuleType) -> None:
+    theirs = {"vmid": "a", "ansible_host": "10.0.0.4", "powerstate": "running", "location": "west", "resource_group": "RG"}
+    ours = {"vm_id": "a", "ansible_host": "10.0.0.4", "power_state": "running", "location": "west", "resource_group": "rg"}
+    addresses = {"private_ipv4_addresses": ["10.0.0.4", "10.0.0.5"]}
+    ours |= {"primary_address": "10.0.0.4", "alias_addresses": "10.0.0.5"}
+    assert list(script.compare({"x": theirs | addresses}, {"x": ours})) == []
+    assert list(script.compare({"x": theirs | addresses}, {"x": ours | {"alias_addresses": "10.0.0.6"}})) == [
+        "x: addresses is ['10.0.0.4', '10.0.0.5'] by azure_rm and ['10.0.0.4', '10.0.0.6'] by azure_vmss"
+    ]
+    assert list(script.compare({"x": theirs | addresses}, {"x": ours, "y": ours})) == ["y: listed by azure_vmss alone"]

@@ -21,7 +21,9 @@ FLEET = {
     "all": {
         "vars": {"region": "westus"},
         "children": {
-            "gpu": {"children": {"gpu_h100": {"hosts": {"gpua000001": {"vm_id": "b"}, "gpua000000": {"vm_id": "a", "tags": {"x": ["é"]}}}}}},
+            "gpu": {
+                "children": {"gpu_h100": {"hosts": {"gpua000001": {"vm_id": "b"}, "gpua000000": {"vm_id": "a", "tags": {"x": ["é"]}}}}}
+            },
             "cpu": {"hosts": {"login": None}, "vars": {"kind": "cpu"}},
         },
     }
@@ -99,9 +101,7 @@ def test_a_file_that_cannot_be_written_is_named(fleet: t.Callable[..., pathlib.P
     assert "absent/frozen.json cannot be written (No such file or directory); name another file" in done.output
 
 
-def test_no_ansible_is_said(
-    fleet: t.Callable[..., pathlib.Path], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_ansible_is_said(fleet: t.Callable[..., pathlib.Path], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = fleet(FLEET)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
