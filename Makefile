@@ -85,8 +85,8 @@ live-check: $(PREPARE) ## a real subscription's answers beside the lab's: make l
 
 bench: bench-converge bench-inventory ## all benchmarks
 
-bench-inventory: $(PREPARE) ## 7,500 instances listed, beside azure_rm where make test-peers has fetched it
-	@$(BIN)/python tests/bench/inventory.py
+bench-inventory: $(PREPARE) ## 7,500 instances listed, beside azure_rm where make test-peers has fetched it; ARGUMENTS=--quick beside 1,000
+	@$(BIN)/python tests/bench/inventory.py $(ARGUMENTS)
 
 bench-converge: $(PREPARE) ## cost of a converge against the same settings as tasks; needs root
 	@$(BIN)/python tests/bench/converge.py

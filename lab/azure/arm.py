@@ -229,7 +229,7 @@ def _versions(path: str) -> frozenset[str]:
 
 
 async def _body(request: web.Request) -> Document:
-    if request.method == "GET" or not request.can_read_body:
+    if request.method == "GET" or not request.body_exists:
         return {}
     try:
         body = json.loads(await request.read() or b"{}")

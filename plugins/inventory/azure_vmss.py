@@ -211,6 +211,33 @@ compose:
   rack: placement_group
 
 ---
+# From the cache for ten minutes, and for four hours when Azure does not answer.
+plugin: gpufleet.vmss.azure_vmss
+cache: true
+cache_plugin: ansible.builtin.jsonfile
+cache_connection: ~/.cache/gpufleet
+cache_timeout: 600
+cache_on_failure: true
+on_incomplete: use_cache
+
+---
+# Two subscriptions with an identity each, the training sets of ring 0 alone.
+plugin: gpufleet.vmss.azure_vmss
+logins:
+  - subscription_ids: [11111111-1111-1111-1111-111111111111]
+    auth: managed
+  - subscription_ids: [22222222-2222-2222-2222-222222222222]
+    env_file: partner.env
+scale_set_tags: {team: training}
+exclude_scale_sets: ["*-test"]
+include: [vmss_tags.ring | default('') == '0']
+
+---
+# To look at much and often: a minute behind, for a tenth of the calls.
+plugin: gpufleet.vmss.azure_vmss
+source: graph
+
+---
 # Two sets of the same computer name prefix.
 plugin: gpufleet.vmss.azure_vmss
 hostname: scale_set ~ '-' ~ instance_id

@@ -41,7 +41,7 @@ def main() -> int:
         theirs, ours = folder / "their.azure_rm.yml", folder / "our.azure_vmss.yml"
         theirs.write_text(CONFIGURATION + f"cloud_environment: {azure.url}/\n", encoding="utf-8")
         ours.write_text("plugin: gpufleet.vmss.azure_vmss\n", encoding="utf-8")
-        given = {**variables(azure), "AZURE_CONFIG_DIR": str(folder / "config")}
+        given = {**variables(azure.service.environment), "AZURE_CONFIG_DIR": str(folder / "config")}
         mine = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "ANSIBLE_INVENTORY_ENABLED": "gpufleet.vmss.azure_vmss"}
         found = listed(options.azure_rm.absolute(), theirs, given)
         expected = listed(pathlib.Path(sys.executable).with_name("ansible-inventory"), ours, {**given, **mine})

@@ -18,18 +18,18 @@ default_host_filters: []
 """
 
 
-def variables(azure: t.Any) -> dict[str, str]:
-    """What azure_rm and our own inventory want of the environment. ``azure`` is a served one."""
-    principal = azure.service.principal
+def variables(environment: t.Mapping[str, str]) -> dict[str, str]:
+    """What azure_rm and our own inventory want of the environment. ``environment`` is that of a served Azure."""
+    url, authority_file = environment["GPUFLEET_ARM_ENDPOINT"], environment["GPUFLEET_CA_FILE"]
     return {
-        **azure.service.environment,
-        "AZURE_TENANT": principal.tenant,
-        "AZURE_SECRET": principal.secret,
-        "AZURE_CLOUD_ENVIRONMENT": f"{azure.url}/",
+        **environment,
+        "AZURE_TENANT": environment["AZURE_TENANT_ID"],
+        "AZURE_SECRET": environment["AZURE_CLIENT_SECRET"],
+        "AZURE_CLOUD_ENVIRONMENT": f"{url}/",
         "AZURE_DISABLE_INSTANCE_DISCOVERY": "true",
-        "ARM_CLOUD_METADATA_URL": f"{azure.url}/metadata/endpoints?api-version=2019-05-01",
-        "REQUESTS_CA_BUNDLE": azure.authority_file,
-        "SSL_CERT_FILE": azure.authority_file,
+        "ARM_CLOUD_METADATA_URL": f"{url}/metadata/endpoints?api-version=2019-05-01",
+        "REQUESTS_CA_BUNDLE": authority_file,
+        "SSL_CERT_FILE": authority_file,
     }
 
 

@@ -10,6 +10,8 @@ because an inventory must never write.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import threading
 import time
@@ -123,7 +125,7 @@ class Client:
             seen.add(url)
             body = self._get(url, path)
             # One page at a time: Python runs one thread at a time anyway, and sixteen pages of documents take 300 MB.
-            with self._reading:
+            with self._reading, _uncollected():
                 page = _page(body, path, len(seen))
                 made.append(make(page["value"]))
             url = self._next(page.get("nextLink"), path, seen)
@@ -147,7 +149,7 @@ class Client:
                     raise
                 top //= 2
                 continue
-            with self._reading:
+            with self._reading, _uncollected():
                 page = _page(answer, GRAPH_PATH, len(made) + 1, name="data")
                 made.append(make(page["data"]))
             count, total = count + len(page["data"]), max(total, page.get("totalRecords") or 0)
@@ -185,6 +187,18 @@ class Client:
         if response.status_code != 200:
             raise refusal(response.status_code, response.content, path=path, endpoint=self._cloud.arm_endpoint)
         return response.content
+
+
+@contextlib.contextmanager
+def _uncollected() -> t.Iterator[None]:
+    """Without Python's search for garbage in cycles: a page is 50,000 documents and has none (measured: a tenth of all)."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _page(body: bytes, path: str, number: int, name: str = "value") -> Document:
