@@ -20,8 +20,9 @@ from .errors import AzureError
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Interface:
-    """``key`` is its own lower-case id; ``owner`` is the lower-case id of its instance, "" for nobody's. Addresses are IPv4 or IPv6, or blocks ("10.1.0.16/28").
+    """``key`` is its own lower-case id; ``owner`` is the lower-case id of its instance, "" for nobody's.
 
+    Addresses are IPv4 or IPv6, or blocks ("10.1.0.16/28").
     ``aliases`` are the addresses of all configurations but the primary one, IPv4 only.
     """
 

@@ -69,7 +69,7 @@ def _of_subscription(text: str | None) -> list[str]:
     Those of one resource are left out: no list asks one scale set often enough to empty its own.
     """
     pairs = [entry.strip().partition(";") for entry in (text or "").split(",")]
-    return [left for name, _, left in pairs if name.lower().endswith("subscription")]
+    return [left for name, _separator, left in pairs if name.lower().endswith("subscription")]
 
 
 def _seconds(text: str | None) -> float:

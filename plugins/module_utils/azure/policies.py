@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What this project adds to the SDK's pipeline: retries with jitter that end in time, and one pace for all threads.
 
-Imported only where azure-core is known to be there.
+Without azure-core it can be imported, as ansible-test does, but not used; the client says so in words.
 """
 
 from __future__ import annotations
@@ -11,14 +11,24 @@ from __future__ import annotations
 import random
 import typing as t
 
-from azure.core.pipeline.policies import RetryPolicy, SansIOHTTPPolicy
-
 from .pace import GRAPH_RESETS, Pace
+
+if t.TYPE_CHECKING:
+    from azure.core.pipeline.policies import RetryPolicy, SansIOHTTPPolicy
+
+    AnyRetryPolicy = RetryPolicy[t.Any, t.Any]
+    AnyPolicy = SansIOHTTPPolicy[t.Any, t.Any]
+else:
+    try:
+        from azure.core.pipeline.policies import RetryPolicy as AnyRetryPolicy
+        from azure.core.pipeline.policies import SansIOHTTPPolicy as AnyPolicy
+    except ImportError:
+        AnyRetryPolicy = AnyPolicy = object
 
 THROTTLED = 429
 
 
-class Retry(RetryPolicy[t.Any, t.Any]):
+class Retry(AnyRetryPolicy):
     """The SDK's policy, but for three things.
 
     Waits are of random length, so that sixteen threads that failed together do not come back together. A Retry-After that
@@ -38,7 +48,7 @@ class Retry(RetryPolicy[t.Any, t.Any]):
             super().sleep(settings, transport, response)
 
 
-class Paced(SansIOHTTPPolicy[t.Any, t.Any]):
+class Paced(AnyPolicy):
     """Each attempt waits for its turn, and tells the pace what the answer said."""
 
     def __init__(self, pace: Pace, retry: Retry) -> None:

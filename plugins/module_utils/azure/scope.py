@@ -69,7 +69,7 @@ def _check(names: t.Iterable[str], known: t.Sequence[str], *, kind: str, option:
         if is_glob(name) or name.lower() in known:
             continue
         near = difflib.get_close_matches(name.lower(), known, n=1)
-        noun, _, rest = kind.partition(" with ")
+        noun, _with, rest = kind.partition(" with ")
         if near:
             hint = f"did you mean {near[0]}?"
         elif known:

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the gpufleet maintainers
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-inventory many times at the price of one start: each line of standard input is a call, made in a process of its own.
+"""ansible-inventory and ansible-playbook many times at the price of one start.
 
-A call is {"arguments": [...], "environment": {...}}, its answer {"status": N, "stdout": "...", "stderr": "..."}.
+Each line of standard input is a call, made in a process of its own.
+A call is {"program": "ansible-...", "arguments": [...], "environment": {...}}, its answer {"status": N, "stdout": "...", "stderr": "..."}.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import typing as t
 
 import azure.identity
 import azure.mgmt.core  # noqa: F401 - what takes long to import is imported once
-from ansible.cli.inventory import main
+from ansible.cli import inventory, playbook
+
+PROGRAMS = {"ansible-inventory": inventory.main, "ansible-playbook": playbook.main}
 
 
 def called(call: dict[str, t.Any], stdout: int, stderr: int) -> t.NoReturn:
@@ -28,7 +31,7 @@ def called(call: dict[str, t.Any], stdout: int, stderr: int) -> t.NoReturn:
     os.environ.update(call["environment"])
     status = 1
     try:
-        main(["ansible-inventory", *call["arguments"]])
+        PROGRAMS[call["program"]]([call["program"], *call["arguments"]])
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1

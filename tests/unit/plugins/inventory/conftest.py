@@ -66,12 +66,20 @@ class Inventory:
         (self.folder / "azure.env").write_text("".join(f"{key}={value}\n" for key, value in known.items()), encoding="utf-8")
         file = self.folder / "azure_vmss.yml"
         file.write_text(json.dumps({"plugin": "gpufleet.vmss.azure_vmss", "env_file": "azure.env", **options}), encoding="utf-8")
-        return self._ask(shell or {}, "-i", str(file), *(arguments or ["--list"]))
+        return self._ask("ansible-inventory", shell or {}, "-i", str(file), *(arguments or ["--list"]))
 
-    def _ask(self, shell: t.Mapping[str, str], *arguments: str) -> Answer:
+    def hosts_of_play(self, limit: str) -> list[str]:
+        """The hosts that ansible-playbook takes under this --limit, with the configuration file of the last call."""
+        play = self.folder / "play.yml"
+        play.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": []}]), encoding="utf-8")
+        answer = self._ask("ansible-playbook", {}, "-i", str(self.folder / "azure_vmss.yml"), "--list-hosts", "--limit", limit, str(play))
+        assert answer.status == 0, answer.stderr
+        return answer.stdout.partition("hosts (")[2].split()[1:]
+
+    def _ask(self, program: str, shell: t.Mapping[str, str], *arguments: str) -> Answer:
         assert self._commands.stdin and self._commands.stdout
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **shell}
-        self._commands.stdin.write(json.dumps({"arguments": arguments, "environment": environment}) + "\n")
+        self._commands.stdin.write(json.dumps({"program": program, "arguments": arguments, "environment": environment}) + "\n")
         self._commands.stdin.flush()
         answer = Answer(**json.loads(self._commands.stdout.readline()))
         for secret in (*self.secrets, *self.azure.tokens._given):

@@ -47,6 +47,13 @@ def test_groups_follow_from_where_and_what_an_instance_is(inventory: t.Any) -> N
     assert set(document["power_running"]["hosts"]) == set(document["resource_group_gpufleet_lab"]["hosts"]) == NODES
 
 
+def test_a_play_is_limited_by_each_group(inventory: t.Any) -> None:
+    document = inventory(scale_sets=["gpua", "cpub"]).document
+    groups = {name: group["hosts"] for name, group in document.items() if "hosts" in group}
+    assert len(groups) > 15
+    assert {name: sorted(inventory.hosts_of_play(name)) for name in groups} == groups
+
+
 def test_globs_choose_scale_sets(inventory: t.Any) -> None:
     assert set(inventory(scale_sets=["GPU*", "?pub"]).hosts) == NODES
 
