@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CNI plugin as the one file that lies on a node: its parts one after another, without their imports of each other."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pkgutil
+
+from ..spec import NodeError
+
+PARTS = ("plain_json.py", "rtnetlink.py", "gpufleet_alias.py")
+# Isolated, and without site: neither a user's modules nor an administrator's .pth files come between a pod and its network.
+INTERPRETER = "/usr/bin/python3 -IS"
+
+
+@functools.lru_cache(maxsize=1)
+def text() -> str:
+    """The whole file. The plugin needs no other, so an upgrade of this program never leaves it half there."""
+    return f"#!{INTERPRETER}\n" + "from __future__ import annotations\n" + "\n".join(_part(name) for name in PARTS)
+
+
+def _part(name: str) -> str:
+    content = pkgutil.get_data(__package__ or "", name)
+    if content is None:
+        raise NodeError(f"the program's own source cni/{name} cannot be read; it was started in a way that hides its files")
+    source = content.decode()
+    lines = source.splitlines(keepends=True)
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.ImportFrom) and (statement.level or statement.module == "__future__"):
+            for number in range(statement.lineno - 1, statement.end_lineno or statement.lineno):
+                lines[number] = ""
+    return "".join(lines)
