@@ -55,12 +55,13 @@ def main() -> int:
         config = loads(text) if text.strip() or command != "VERSION" else {}
         if not isinstance(config, dict):
             raise CniError(6, "the configuration on standard input is no JSON object")
-        given = config.get("cniVersion", VERSIONS[0])
+        given = config.get("cniVersion")
         if command == "VERSION":
             return answer({"cniVersion": given if given in VERSIONS else VERSIONS[-1], "supportedVersions": list(VERSIONS)})
+        given = given or VERSIONS[0]  # as the specification has it for a configuration that names none
         if given not in VERSIONS:
             raise CniError(1, f"cniVersion is {given}; this plugin speaks {', '.join(VERSIONS)}")
-        version = given
+        version = config["cniVersion"] = given
         if command not in COMMANDS:
             raise CniError(4, f"CNI_COMMAND is {command!r}; this plugin knows {', '.join(sorted(COMMANDS))} and VERSION")
         if not config.get("name") or not isinstance(config.get("ipam"), dict) or not config["ipam"].get("type"):
@@ -68,13 +69,10 @@ def main() -> int:
         return answer(COMMANDS[command](config))
     except CniError as error:
         return answer({"cniVersion": version, "code": error.code, "msg": error.message, "details": error.details}, status=1)
-    except ValueError as error:
-        return answer(
-            {"cniVersion": version, "code": 6, "msg": f"gpufleet-alias {command} cannot read what it was given: {error}", "details": ""},
-            status=1,
-        )
-    except OSError as error:
-        return answer({"cniVersion": version, "code": 5, "msg": f"gpufleet-alias {command}: {error}", "details": ""}, status=1)
+    except Exception as error:  # a runtime wants JSON of us whatever happens; it shows this to the pod's owner
+        kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
+        code = 5 if isinstance(error, OSError) else 6
+        return answer({"cniVersion": version, "code": code, "msg": f"gpufleet-alias {command}: {kind}{error}", "details": ""}, status=1)
 
 
 def answer(document: t.Any, status: int = 0) -> int:
@@ -90,7 +88,7 @@ def add(config: dict[str, t.Any]) -> dict[str, t.Any]:
     """Wire the container; whatever fails, nothing is left behind."""
     call = Call(config)
     namespace = call.open_namespace()
-    host = Netlink()
+    host, pod = Netlink(), entered(call, namespace)
     master = config.get("master", "eth0")
     nic = host.link(master)
     if nic is None:
@@ -101,7 +99,7 @@ def add(config: dict[str, t.Any]) -> dict[str, t.Any]:
         raise CniError(error.code, exhaustion(config, error.message)) from error
     try:
         address = pod_address(result)
-        wire(call, host, namespace, nic["mtu"], address, routes(result))
+        wire(call, host, pod, namespace, nic["mtu"], address, routes(result))
         record(call, address)
     except BaseException:
         try:
@@ -184,7 +182,7 @@ def mac_of(address: str) -> str:
     return "02:67:" + ":".join(f"{int(part):02x}" for part in address.split("."))
 
 
-def wire(call: Call, host: Netlink, namespace: int, mtu: int, address: str, destinations: list[str]) -> None:
+def wire(call: Call, host: Netlink, pod: Netlink, namespace: int, mtu: int, address: str, destinations: list[str]) -> None:
     mac = mac_of(address)
     host.delete(call.host_name)  # of an ADD that was killed
     try:
@@ -197,7 +195,6 @@ def wire(call: Call, host: Netlink, namespace: int, mtu: int, address: str, dest
         file.write("1")
     index = host.index(call.host_name)
     host.talk([set_up(index), neighbour(index, address, mac), route(index, address, 32, scope=253)])
-    pod = entered(call, namespace)
     inside = pod.index(call.interface)
     # The address comes first, as routes take it for their source.
     pod.talk(
