@@ -81,6 +81,8 @@ def call(
         "CNI_NETNS": f"/run/netns/{name}",
         "CNI_IFNAME": INTERFACE,
         "CNI_PATH": PLUGINS,
+        # As a kubelet would name the pod.
+        "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=lab;K8S_POD_NAME={name};K8S_POD_UID={name}",
     }
     program = next((path for path in (pathlib.Path(folder, plugin["type"]) for folder in PLUGINS.split(":")) if path.exists()), None)
     if program is None:

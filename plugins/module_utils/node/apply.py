@@ -73,6 +73,15 @@ def _sysctl(system: System, change: Change) -> None:
         raise NodeError(f"sysctl {change.target} cannot be set to {change.after} ({error.strerror}); check the value") from error
 
 
+def _module(system: System, change: Change) -> None:
+    _run(system, ["modprobe", change.target])
+
+
+def _address(system: System, change: Change) -> None:
+    name, address = change.target.split(" ")
+    _run(system, ["ip", "-4", "address", "delete", address, "dev", name])
+
+
 def _run(system: System, argv: list[str], *, stdin: str = "") -> None:
     done = system.run(argv, stdin=stdin)
     if done.returncode != 0:
@@ -89,4 +98,6 @@ _HOW: dict[Kind, t.Callable[[System, Change], None]] = {
     "reload": _reload,
     "unit": _unit,
     "restart": _restart,
+    "module": _module,
+    "address": _address,
 }

@@ -224,7 +224,7 @@ def result(facts: Facts, planned: tuple[Planned, ...], *, check: bool) -> dict[s
         "subsystems": sections,
         "diff": diffs,
         "restarts": list(units),
-        "needs": {"packages": packages, "reboot": list(dict.fromkeys(reasons))},
+        "needs": {"packages": list(dict.fromkeys(packages)), "reboot": list(dict.fromkeys(reasons))},
     }
 
 

@@ -46,24 +46,35 @@ class DesiredUnit:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DesiredSysctl:
-    """A kernel parameter that shall have ``value`` while running; the drop-in that keeps it is a DesiredFile."""
+    """A kernel parameter that shall have ``value`` while running; the drop-in that keeps it is a DesiredFile.
+
+    ``module`` is the kernel module by which the key comes.
+    """
 
     key: str
     value: str
     variable: str = ""
+    module: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Desired:
-    """All that one subsystem wants of one node. ``notes`` are said in the result and change nothing."""
+    """All that one subsystem wants of one node. ``notes`` are said in the result and change nothing.
+
+    ``modules`` are kernel modules to be loaded. ``no_addresses`` maps an interface to addresses ("10.1.0.5") that shall not
+    be on it. ``ready`` is a file that is written after everything else.
+    """
 
     packages: tuple[str, ...] = ()
     directories: t.Mapping[str, int] = dataclasses.field(default_factory=dict)
     files: tuple[DesiredFile, ...] = ()
     links: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    modules: tuple[str, ...] = ()
     sysctls: tuple[DesiredSysctl, ...] = ()
+    no_addresses: t.Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     tables: t.Mapping[str, rules.DesiredRules] = dataclasses.field(default_factory=dict)
     units: tuple[DesiredUnit, ...] = ()
+    ready: DesiredFile | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -81,7 +92,8 @@ def plan(facts: Facts, desired: Desired) -> Plan:
     The order is the order of apply: packages first, since files of the subsystem may configure them;
     units after all that they read and after systemd has been told of changed unit files.
     """
-    sysctls, notes = _sysctls(facts, desired.sysctls)
+    modules = [change for name in desired.modules if (change := _module(facts, name))]
+    sysctls, notes = _sysctls(facts, desired.sysctls, coming={change.target for change in modules})
     units = [change for unit in desired.units if (change := _unit(facts.units.get(unit.name, Unit()), unit))]
     notes += tuple(note for unit in desired.units if (note := _fixed(facts.units.get(unit.name, Unit()), unit)))
     steps: list[Change | None] = [
@@ -91,7 +103,9 @@ def plan(facts: Facts, desired: Desired) -> Plan:
         *(_directory(facts.files.get(path), path, mode) for path, mode in desired.directories.items()),
         *(_file(_found(facts, wanted.path), wanted) for wanted in desired.files),
         *(_link(facts.files.get(path), path, target) for path, target in desired.links.items()),
+        *modules,
         *sysctls,
+        *(change for name, unwanted in desired.no_addresses.items() for change in _addresses(facts, name, unwanted)),
         *(_rules(facts.tables.get(table, Rules()), table, wanted) for table, wanted in desired.tables.items()),
     ]
     changes = [change for change in steps if change]
@@ -99,6 +113,8 @@ def plan(facts: Facts, desired: Desired) -> Plan:
     if stale or any(change.target.startswith(UNIT_DIRECTORY) for change in changes):
         changes.append(Change(kind="reload", target="systemd"))
     changes += [change for change in units if not _ends(change)]
+    if desired.ready and (change := _file(_found(facts, desired.ready.path), desired.ready)):
+        changes.append(change)
     return Plan(changes=tuple(changes), notes=desired.notes + notes)
 
 
@@ -179,14 +195,28 @@ def _link(found: File | None, path: str, target: str) -> Change | None:
     return Change(kind="link", target=path, before=None if found is None else found.link or f"({found.kind})", after=target)
 
 
-def _sysctls(facts: Facts, wanted: tuple[DesiredSysctl, ...]) -> tuple[list[Change], tuple[str, ...]]:
+def _module(facts: Facts, name: str) -> Change | None:
+    # A container has the modules of its machine, and can load none.
+    return None if facts.modules.get(name) or facts.container else Change(kind="module", target=name, after="loaded", scope="kernel")
+
+
+def _addresses(facts: Facts, name: str, unwanted: frozenset[str]) -> list[Change]:
+    found = facts.interfaces[name].addresses if name in facts.interfaces else ()
+    return [
+        Change(kind="address", target=f"{name} {address}", before=address) for address in found if address.partition("/")[0] in unwanted
+    ]
+
+
+def _sysctls(facts: Facts, wanted: tuple[DesiredSysctl, ...], *, coming: t.Collection[str]) -> tuple[list[Change], tuple[str, ...]]:
+    """``coming`` are the modules that will have been loaded by then."""
     changes, notes = [], []
     for sysctl in wanted:
         found = facts.sysctls.get(sysctl.key)
         if found is not None and found.value.split() == sysctl.value.split():
             continue
-        if found is not None and found.settable:
-            changes.append(Change(kind="sysctl", target=sysctl.key, before=found.value, after=sysctl.value))
+        if found.settable if found is not None else sysctl.module in coming:
+            before = found.value if found is not None else "absent"
+            changes.append(Change(kind="sysctl", target=sysctl.key, before=before, after=sysctl.value))
         else:
             # A container shares these with its machine, or has no such key: the drop-in says what is wanted,
             # and neither "changed" nor "ok" would be true.

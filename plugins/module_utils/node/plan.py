@@ -15,14 +15,15 @@ import typing as t
 
 from .facts.model import Facts, File, Rules, Sysctl, Unit
 
-Kind = t.Literal["package", "directory", "file", "link", "sysctl", "rules", "reload", "unit", "restart"]
+Kind = t.Literal["package", "directory", "file", "link", "sysctl", "rules", "reload", "unit", "restart", "module", "address"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Change:
     """One step from what is to what shall be.
 
-    ``target`` names what is changed: a path, a sysctl key, a unit, a package, an iptables table.
+    ``target`` names what is changed: a path, a sysctl key, a unit, a package, an iptables table, a kernel module,
+    an interface with one of its addresses ("eth0 10.1.0.5/16").
     ``before`` and ``after`` are its states as text; None is "absent".
     ``content`` holds the bytes of a file that is not text, ``mode`` the permission bits of a file or directory.
     ``lines`` are the lines of one iptables-restore call for a change of rules.
@@ -56,6 +57,10 @@ class Change:
             return f"unit {self.target}: {self.after}"
         if self.kind == "link":
             return f"link {self.target} -> {self.after}" if self.after is not None else f"link {self.target}: remove"
+        if self.kind == "module":
+            return f"module {self.target}: load"
+        if self.kind == "address":
+            return f"address {self.target}: remove"
         if self.kind in ("file", "directory"):
             verb = "remove" if self.after is None else "create" if self.before is None else "change"
             return f"{self.kind} {self.target}: {verb}"
@@ -108,6 +113,17 @@ def _of_restart(facts: Facts, change: Change) -> dict[str, t.Any]:
     return {"pending_restarts": tuple(name for name in facts.pending_restarts if name != change.target)}
 
 
+def _of_module(facts: Facts, change: Change) -> dict[str, t.Any]:
+    return {"modules": {**facts.modules, change.target: True}}
+
+
+def _of_address(facts: Facts, change: Change) -> dict[str, t.Any]:
+    name, address = change.target.split(" ")
+    interface = facts.interfaces[name]
+    left = tuple(item for item in interface.addresses if item != address)
+    return {"interfaces": {**facts.interfaces, name: dataclasses.replace(interface, addresses=left)}}
+
+
 _EFFECTS: dict[Kind, t.Callable[[Facts, Change], dict[str, t.Any]]] = {
     "file": _of_path,
     "directory": _of_path,
@@ -118,6 +134,8 @@ _EFFECTS: dict[Kind, t.Callable[[Facts, Change], dict[str, t.Any]]] = {
     "rules": _of_rules,
     "reload": _of_reload,
     "restart": _of_restart,
+    "module": _of_module,
+    "address": _of_address,
 }
 
 

@@ -17,9 +17,12 @@ INTERPRETER = "/usr/bin/python3 -I"
 # Every source file of the program, by its path in the package; a test compares this with the folder.
 SOURCES = (
     "__init__.py",
+    "alias_pool.py",
+    "alias_rules.py",
     "apply.py",
     "cli.py",
     "cni/__init__.py",
+    "cni/conflist.py",
     "cni/gpufleet_alias.py",
     "cni/installed_file.py",
     "cni/plain_json.py",
@@ -32,12 +35,15 @@ SOURCES = (
     "facts/__init__.py",
     "facts/dpkg.py",
     "facts/imds.py",
+    "facts/ip_address.py",
     "facts/iptables_save.py",
     "facts/model.py",
     "facts/os_release.py",
     "facts/pci.py",
     "facts/read.py",
     "facts/systemctl.py",
+    "facts/wireserver.py",
+    "networkd.py",
     "plan.py",
     "program.py",
     "registry.py",
@@ -49,6 +55,7 @@ SOURCES = (
     "subsystems/custom.py",
     "subsystems/node_program.py",
     "subsystems/traffic_accounting.py",
+    "sysctl_files.py",
     "system.py",
 )
 _MAIN = f"import sys\nfrom {PACKAGE}.cli import main\nsys.exit(main())\n"

@@ -25,12 +25,14 @@ class DesiredRules:
     """What one table shall hold of ours.
 
     ``chains`` maps each own chain to its rules, in order. ``hooks`` maps a built-in chain to the rules that we
-    append there. A rule is the text that ``iptables-save`` prints after ``-A CHAIN ``.
+    append there, or with ``hooks_first`` put before all others. A rule is the text that ``iptables-save`` prints after
+    ``-A CHAIN ``.
     ``chain_prefix`` marks a chain as ours; ``is_ours`` says of a rule in a built-in chain whether it is ours.
     """
 
     chains: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     hooks: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    hooks_first: bool = False
     chain_prefix: str
     is_ours: t.Callable[[str], bool]
 
@@ -45,7 +47,7 @@ def plan_lines(found: Rules, wanted: DesiredRules) -> tuple[str, ...]:
         lines += _own_chain(chain, found.chains.get(chain, ()), rules)
     for chain in (*wanted.hooks, *(chain for chain in BUILT_IN if chain not in wanted.hooks)):
         ours = [rule for rule in found.chains.get(chain, ()) if wanted.is_ours(rule)]
-        lines += _hook(chain, ours, wanted.hooks.get(chain, ()))
+        lines += _hook(chain, ours, wanted.hooks.get(chain, ()), first=wanted.hooks_first)
     stale = [chain for chain in found.chains if chain.startswith(wanted.chain_prefix) and chain not in wanted.chains]
     lines += [f"-F {chain}" for chain in stale] + [f"-X {chain}" for chain in stale]
     return tuple(lines)
@@ -64,7 +66,7 @@ def _own_chain(chain: str, found: t.Sequence[str], wanted: t.Sequence[str]) -> l
     return deletions[::-1] + insertions
 
 
-def _hook(chain: str, ours: t.Sequence[str], wanted: t.Sequence[str]) -> list[str]:
+def _hook(chain: str, ours: t.Sequence[str], wanted: t.Sequence[str], *, first: bool) -> list[str]:
     """Each wanted rule once, wherever it stands: moving it would reset its counter for nothing."""
     missing = [words(rule) for rule in wanted]
     lines = []
@@ -73,7 +75,10 @@ def _hook(chain: str, ours: t.Sequence[str], wanted: t.Sequence[str]) -> list[st
             missing.remove(words(rule))
         else:
             lines.append(f"-D {chain} {rule}")
-    return lines + [f"-A {chain} {rule}" for rule in wanted if words(rule) in missing]
+    new = [rule for rule in wanted if words(rule) in missing]
+    if first:
+        return lines + [f"-I {chain} {number} {rule}" for number, rule in enumerate(new, start=1)]
+    return lines + [f"-A {chain} {rule}" for rule in new]
 
 
 def words(rule: str) -> tuple[str, ...]:

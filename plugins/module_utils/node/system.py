@@ -18,7 +18,7 @@ import typing as t
 import urllib.error
 import urllib.request
 
-from .facts.model import File, Sysctl
+from .facts.model import File, Sysctl, fits
 from .spec import NodeError
 
 # A healthy iptables-save of 10,000 rules takes 0.1 s and a package query 0.05 s; what needs longer than this hangs.
@@ -82,6 +82,20 @@ class System:
             return tuple(sorted(os.listdir(self.path(path))))
         except (FileNotFoundError, NotADirectoryError):
             return ()
+
+    def matches(self, pattern: str) -> tuple[str, ...]:
+        """The sorted paths of what a pattern of ``Reads.contents`` means, folders left out."""
+        folders = {""}
+        *parts, last = pattern.strip("/").split("/")
+        for part in parts:
+            folders = {
+                f"{folder}/{name}"
+                for folder in folders
+                for name in (self.names(folder or "/") if "*" in part else (part,))
+                if fits(name, part)
+            }
+        found = [f"{folder}/{name}" for folder in folders for name in self.names(folder) if fits(name, last)]
+        return tuple(sorted(path for path in found if self.path(path).is_file()))
 
     def sysctl(self, key: str, *, container: bool) -> Sysctl | None:
         """The running value of a kernel parameter; None when the kernel, or this network namespace, has no such key."""

@@ -10,8 +10,10 @@ import functools
 import pkgutil
 
 from ..spec import NodeError
+from . import gpufleet_alias, plain_json, rtnetlink
 
-PARTS = ("plain_json.py", "rtnetlink.py", "gpufleet_alias.py")
+# Imported, and not named by their files: Ansible takes to a node what is imported.
+PARTS = (plain_json, rtnetlink, gpufleet_alias)
 # Isolated, and without site: neither a user's modules nor an administrator's .pth files come between a pod and its network.
 INTERPRETER = "/usr/bin/python3 -IS"
 
@@ -19,7 +21,11 @@ INTERPRETER = "/usr/bin/python3 -IS"
 @functools.lru_cache(maxsize=1)
 def text() -> str:
     """The whole file. The plugin needs no other, so an upgrade of this program never leaves it half there."""
-    return f"#!{INTERPRETER}\n" + "from __future__ import annotations\n" + "\n".join(_part(name) for name in PARTS)
+    return (
+        f"#!{INTERPRETER}\n"
+        + "from __future__ import annotations\n"
+        + "\n".join(_part(part.__name__.rpartition(".")[2] + ".py") for part in PARTS)
+    )
 
 
 def _part(name: str) -> str:

@@ -10,6 +10,7 @@ import typing as t
 
 from ..spec import NodeError
 from ..system import System
+from .model import Nic
 
 # 2023-11-15 is the first version with physicalZone, and old enough for every cloud
 # (learn.microsoft.com, "Azure Instance Metadata Service", supported API versions).
@@ -36,20 +37,24 @@ def mac_with_colons(mac: str) -> str:
     return ":".join(digits[index : index + 2] for index in range(0, len(digits), 2))
 
 
-def private_addresses(instance: t.Mapping[str, t.Any], mac: str) -> tuple[str, ...]:
-    """The IPv4 addresses of the NIC with this MAC, primary first, as IMDS lists them; empty when it lists no such NIC."""
-    for interface in instance["network"].get("interface") or ():
-        if mac_with_colons(str(interface.get("macAddress", ""))) == mac:
-            entries = (interface.get("ipv4") or {}).get("ipAddress") or ()
-            return tuple(str(entry["privateIpAddress"]) for entry in entries if entry.get("privateIpAddress"))
-    return ()
+def nics(instance: t.Mapping[str, t.Any]) -> tuple[Nic, ...]:
+    """The NICs of an instance document. IMDS marks no address as the primary one: it is the first.
+
+    An address may carry a prefix length: then it is a block (no document with one has been seen; guarded for).
+    """
+    return tuple(_nic(interface) for interface in instance["network"].get("interface") or ())
 
 
-def subnet(instance: t.Mapping[str, t.Any], mac: str) -> str | None:
-    """The NIC's subnet in CIDR form; None when IMDS names none."""
-    for interface in instance["network"].get("interface") or ():
-        if mac_with_colons(str(interface.get("macAddress", ""))) == mac:
-            for entry in (interface.get("ipv4") or {}).get("subnet") or ():
-                if entry.get("address") and entry.get("prefix"):
-                    return f"{entry['address']}/{entry['prefix']}"
-    return None
+def _nic(interface: t.Mapping[str, t.Any]) -> Nic:
+    ipv4 = interface.get("ipv4") or {}
+    given = [str(entry["privateIpAddress"]) for entry in ipv4.get("ipAddress") or () if entry.get("privateIpAddress")]
+    subnets = [
+        f"{entry['address']}/{entry['prefix']}" for entry in ipv4.get("subnet") or () if entry.get("address") and entry.get("prefix")
+    ]
+    return Nic(
+        mac=mac_with_colons(str(interface.get("macAddress", ""))),
+        primary=given[0] if given else "",
+        secondary=tuple(address for address in given[1:] if "/" not in address),
+        prefixes=tuple(address for address in given[1:] if "/" in address),
+        subnets=tuple(subnets),
+    )

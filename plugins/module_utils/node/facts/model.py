@@ -10,6 +10,7 @@ on which nothing is installed yet.
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import typing as t
 
 
@@ -47,10 +48,26 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Interface:
-    """A network interface: ``mac`` in lower case with colons, ``mtu`` in bytes."""
+    """A network interface: ``mac`` in lower case with colons, ``mtu`` in bytes, IPv4 ``addresses`` as "10.1.0.4/16" if they were asked for."""
 
     mac: str
     mtu: int
+    addresses: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Nic:
+    """A NIC as Azure describes it to its machine.
+
+    ``primary`` and ``secondary`` are addresses, ``prefixes`` blocks of them in CIDR form, ``subnets`` those that they lie in.
+    Either family may be in each; today only IPv4 is used.
+    """
+
+    mac: str
+    primary: str
+    secondary: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    subnets: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,14 +93,17 @@ class Rules:
 class Reads:
     """What a subsystem needs read; the union over all subsystems is read once.
 
-    ``sources`` names whole documents: "instance" (IMDS), "pci".
+    ``sources`` names whole documents: "instance" (IMDS), "wireserver" (asked where IMDS lists no secondary address), "pci",
+    "addresses" (those of the interfaces).
     ``directories`` are listed, so that leftovers can be found.
+    ``contents`` are patterns of paths (``*`` within one name): every file that matches is read, links followed.
     ``secret_files`` are files of which only the digest is read, so that facts can be saved and shown.
     """
 
     files: frozenset[str] = frozenset()
     secret_files: frozenset[str] = frozenset()
     directories: frozenset[str] = frozenset()
+    contents: frozenset[str] = frozenset()
     sysctls: frozenset[str] = frozenset()
     units: frozenset[str] = frozenset()
     packages: frozenset[str] = frozenset()
@@ -115,9 +135,16 @@ class Facts:
     pci: tuple[PciDevice, ...] | None = None
     instance: t.Mapping[str, t.Any] | None = None
     instance_problem: str = ""
+    wireserver: tuple[Nic, ...] | None = None
+    wireserver_problem: str = ""
     pending_restarts: tuple[str, ...] = ()
     pending_reboot: tuple[str, ...] = ()
     pending_reload: bool = False
+
+    def matching(self, pattern: str) -> dict[str, File]:
+        """The files by their paths, sorted, that a pattern of ``Reads.contents`` means."""
+        found = {path: item for path, item in self.files.items() if item is not None and fits(path, pattern)}
+        return dict(sorted(found.items()))
 
     def to_document(self) -> dict[str, t.Any]:
         """JSON-ready form; ``from_document`` gives an equal value back."""
@@ -135,8 +162,24 @@ class Facts:
             name: Rules(available=item["available"], chains={chain: tuple(rules) for chain, rules in item["chains"].items()})
             for name, item in plain["tables"].items()
         }
-        plain["interfaces"] = {name: Interface(**item) for name, item in plain["interfaces"].items()}
+        plain["interfaces"] = {
+            name: Interface(**{**item, "addresses": tuple(item["addresses"])}) for name, item in plain["interfaces"].items()
+        }
+        plain["wireserver"] = None if plain["wireserver"] is None else tuple(_nic(item) for item in plain["wireserver"])
         plain["pci"] = None if plain["pci"] is None else tuple(PciDevice(**item) for item in plain["pci"])
         plain["pending_restarts"] = tuple(plain["pending_restarts"])
         plain["pending_reboot"] = tuple(plain["pending_reboot"])
         return cls(**plain)
+
+
+def fits(path: str, pattern: str) -> bool:
+    """Whether a path is one that a pattern means; unlike in fnmatch, ``*`` ends at a slash, and no hidden file is meant."""
+    parts, wanted = path.split("/"), pattern.split("/")
+    return len(parts) == len(wanted) and all(
+        part == want or (fnmatch.fnmatchcase(part, want) and not part.startswith(".")) for part, want in zip(parts, wanted, strict=True)
+    )
+
+
+def _nic(item: t.Mapping[str, t.Any]) -> Nic:
+    plain: dict[str, t.Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items()}
+    return Nic(**plain)

@@ -17,11 +17,17 @@ from ansible_collections.gpufleet.vmss.plugins.module_utils.node.spec import Nod
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.system import Completed, System
 
 ROOT = pathlib.Path(__file__).parents[5]
-UNIT_TEXT = (ROOT / "roles/traffic_accounting/templates/gpufleet-accounting.service.j2").read_text(encoding="utf-8")
-TEXTS = {"traffic_accounting": {"gpufleet-accounting.service": UNIT_TEXT}}
+UNITS = {"traffic_accounting": "gpufleet-accounting.service", "alias_network": "gpufleet-alias-network.service"}
+TEXTS = {name: {unit: (ROOT / f"roles/{name}/templates/{unit}.j2").read_text(encoding="utf-8")} for name, unit in UNITS.items()}
+BUILT_IN = {
+    "mangle": ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"),
+    "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
+    "filter": ("INPUT", "FORWARD", "OUTPUT"),
+}
 MAC = "00:0d:3a:11:22:33"
 SYSCTLS = {
     "net/ipv4/ip_forward": "0",
+    "net/ipv4/conf/all/promote_secondaries": "0",
     "net/ipv4/neigh/default/gc_thresh1": "128",
     "net/ipv4/neigh/default/gc_thresh2": "512",
     "net/ipv4/neigh/default/gc_thresh3": "1024",
@@ -65,10 +71,12 @@ class FakeNode(System):
 
     def __init__(self, root: pathlib.Path) -> None:
         super().__init__(str(root))
-        self.tables = {"mangle": Rules(chains=dict.fromkeys(("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"), ()))}
+        self.tables = {table: Rules(chains=dict.fromkeys(chains, ())) for table, chains in BUILT_IN.items()}
+        self.addresses = {"lo": ["127.0.0.1/8"], "eth0": ["10.1.0.4/16"]}
         self.units: dict[str, FakeUnit] = {}
         self.packages = {"iptables": "1.8.9-2", "containernetworking-plugins": "1.1.1+ds1-3+b4"}
         self.instance: dict[str, t.Any] | None = instance()
+        self.wireserver: str | None = None
         self.steps: list[str] = []
         self.kill_at: int | None = None
         self.failing: set[tuple[str, ...]] = set()
@@ -106,7 +114,7 @@ class FakeNode(System):
     def state(self) -> tuple[t.Any, ...]:
         """All that a run can change, but for what systemd remembers of units that are gone."""
         units = {name: dataclasses.astuple(unit) for name, unit in self.units.items() if unit != FakeUnit()}
-        return self.tree(), self.tables, units
+        return self.tree(), self.tables, units, self.addresses
 
     # Changes
 
@@ -141,8 +149,10 @@ class FakeNode(System):
         self.step(f"sysctl {key}", lambda: System.set_sysctl(self, key, value))
 
     def http_get(self, url: str, headers: t.Mapping[str, str], *, limit: float) -> bytes:
-        assert headers == {"Metadata": "true"} and "169.254.169.254" in url
-        if self.instance is None:
+        if "168.63.129.16" in url and self.wireserver is not None:
+            return self.wireserver.encode()
+        assert ("169.254.169.254" in url) == (headers == {"Metadata": "true"})
+        if self.instance is None or "168.63.129.16" in url:
             raise NodeError(f"{url} did not answer within {limit:g} seconds (timed out)")
         return json.dumps(self.instance).encode()
 
@@ -160,8 +170,10 @@ class FakeNode(System):
             found = [name for name in argv[4:] if name in self.packages]
             text = "".join(f"{name}\tinstalled\t{self.packages[name]}\n" for name in found)
             return Completed(returncode=0 if len(found) == len(argv) - 4 else 1, stdout=text, stderr="")
+        if argv[0] in ("ip", "modprobe"):
+            return self._kernel(list(argv))
         if argv[0] == "iptables-save" and "iptables" in self.packages:
-            return self._said(self._saved(argv[2]))
+            return self._said("".join(self._saved(table) for table in ([argv[2]] if len(argv) > 1 else self.tables)))
         if argv[0] == "iptables-save":
             return Completed(returncode=127, stdout="", stderr="iptables-save: not found")
         if list(argv) == ["iptables-restore", "--noflush", "-w", "60"]:
@@ -171,9 +183,29 @@ class FakeNode(System):
             return self._said("")
         raise AssertionError(f"nobody knows the command {argv}")
 
+    def _kernel(self, argv: list[str]) -> Completed:
+        if argv == ["ip", "-json", "-4", "address", "show"]:
+            found = []
+            for name, owned in self.addresses.items():
+                pairs = [address.split("/") for address in owned]
+                found.append({"ifname": name, "addr_info": [{"local": local, "prefixlen": int(length)} for local, length in pairs]})
+            return self._said(json.dumps(found))
+        if argv[:4] == ["ip", "-4", "address", "delete"]:
+            self.step(" ".join(argv), lambda: self.addresses[argv[6]].remove(argv[4]))
+        elif argv == ["modprobe", "nf_conntrack"]:
+            self.step(" ".join(argv), self._modprobe)
+        else:
+            raise AssertionError(f"nobody knows the command {argv}")
+        return self._said("")
+
     @staticmethod
     def _said(text: str) -> Completed:
         return Completed(returncode=0, stdout=text, stderr="")
+
+    def _modprobe(self) -> None:
+        self.path("/sys/module/nf_conntrack").mkdir(parents=True)
+        for key, value in (("buckets", "65536"), ("max", "262144")):
+            self._place(f"/proc/sys/net/netfilter/nf_conntrack_{key}", value + "\n")
 
     def _restore(self, table: str, lines: list[str]) -> None:
         self.tables[table] = rules_after(self.tables[table], lines)

@@ -31,7 +31,7 @@ def test_plain_json_is_that_of_the_library(value: object) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "{", "{} {}", "nothing", '{"a": }', "[1,]"])
 def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"JSON|char|Expecting|Illegal|property"):
         plain_json.loads(text)
 
 

@@ -69,7 +69,7 @@ def test_check_mode_of_a_bare_node_covers_what_follows_the_packages(prepared: Fa
     prepared.packages = {}
     predicted = converge.converge(state(), prepared, check=True)
     first = converge.converge(state(), prepared, check=False)
-    assert first["needs"]["packages"] == predicted["needs"]["packages"] == ["containernetworking-plugins", "iptables"]
+    assert first["needs"]["packages"] == predicted["needs"]["packages"] == ["iptables", "containernetworking-plugins"]
     assert not first["subsystems"]["traffic_accounting"]["changed"] and first["subsystems"]["traffic_accounting"]["waiting"]
     prepared.packages = dict.fromkeys(first["needs"]["packages"], "1")
     second = converge.converge(state(), prepared, check=False)
@@ -136,8 +136,8 @@ def test_a_failure_names_what_was_done_and_stops_there(prepared: FakeNode) -> No
     prepared.failing = {("iptables-restore", "--noflush", "-w", "60")}
     with pytest.raises(converge.Failed) as failed:
         converge.converge(state(), prepared, check=False)
-    assert failed.value.done[-1].startswith("traffic_accounting: file") and "iptables-restore" in str(failed.value)
-    assert prepared.steps[-1] == "write /etc/gpufleet/state.d/traffic_accounting.json", "nothing after the failure"
+    assert failed.value.done[-1].startswith("alias_network: sysctl") and "iptables-restore" in str(failed.value)
+    assert prepared.steps[-1] == "sysctl net.netfilter.nf_conntrack_max", "nothing after the failure"
 
 
 def test_a_unit_that_the_run_starts_is_not_restarted_besides(prepared: FakeNode) -> None:

@@ -5,12 +5,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node.facts import dpkg, imds, iptables_save, os_release, pci, read, systemctl
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node.facts.model import PciDevice, Reads, Unit
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node.facts import (
+    dpkg,
+    imds,
+    ip_address,
+    iptables_save,
+    os_release,
+    pci,
+    read,
+    systemctl,
+    wireserver,
+)
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node.facts.model import Nic, PciDevice, Reads, Rules, Unit
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.spec import NodeError
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.system import Completed, System
-from node_fakes import FakeNode, instance
+from node_fakes import MAC, FakeNode, instance
 
 COUNTER = '! -s 10.0.0.0/8 -m comment --comment "iptables-exporter openai traffic=internet-in"'
 # iptables-nft prints a version line, and says so when nft rules of others are not shown.
@@ -34,7 +46,7 @@ NO_COUNTERS = "*mangle\n:INPUT ACCEPT [0:0]\n-A INPUT\nCOMMIT\n"
 
 @pytest.mark.parametrize("text", [NFT, LEGACY])
 def test_iptables_save_of_both_backends(text: str) -> None:
-    assert dict(iptables_save.parse(text).chains) == {
+    assert dict(iptables_save.parse(text)["mangle"].chains) == {
         "PREROUTING": (),
         "INPUT": (COUNTER,),
         "FORWARD": ("-i eth0 -j MARK --set-xmark 0x1/0x1",),
@@ -44,9 +56,10 @@ def test_iptables_save_of_both_backends(text: str) -> None:
     }
 
 
-@pytest.mark.parametrize(("text", "chains"), [("", {}), (NO_COUNTERS, {"INPUT": ("",)})])
-def test_iptables_save_at_its_edges(text: str, chains: dict[str, tuple[str, ...]]) -> None:
-    assert dict(iptables_save.parse(text).chains) == chains
+def test_iptables_save_at_its_edges() -> None:
+    assert iptables_save.parse("") == {}
+    several = NO_COUNTERS + NO_COUNTERS.replace("mangle", "nat").replace("INPUT", "POSTROUTING")
+    assert iptables_save.parse(several) == {"mangle": Rules(chains={"INPUT": ("",)}), "nat": Rules(chains={"POSTROUTING": ("",)})}
 
 
 def _block(state: str, active: str = "inactive", reload: str = "no") -> str:
@@ -102,35 +115,55 @@ def test_os_release(text: str, expected: tuple[str, str]) -> None:
     assert os_release.parse(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("mac", "expected"),
-    [
-        ("00:0d:3a:11:22:33", ("10.1.0.4", "10.1.0.5", "10.1.0.6")),
-        ("00:0d:3a:11:22:34", ()),
-    ],
-)
-def test_imds_addresses_of_a_nic(mac: str, expected: tuple[str, ...]) -> None:
-    assert imds.private_addresses(instance(), mac) == expected
+NIC = Nic(mac=MAC, primary="10.1.0.4", secondary=("10.1.0.5", "10.1.0.6"), subnets=("10.1.0.0/16",))
+
+
+def test_imds_nics() -> None:
+    assert imds.nics(instance()) == (NIC,)
+    with_block = instance(secondary=("10.1.0.5", "10.1.0.16/28", "10.1.0.6"))
+    assert imds.nics(with_block) == (dataclasses.replace(NIC, prefixes=("10.1.0.16/28",)),)
 
 
 @pytest.mark.parametrize(
-    ("network", "addresses", "subnet"),
+    ("network", "nics"),
     [
-        ({}, (), None),
-        ({"interface": []}, (), None),
-        ({"interface": [{"macAddress": "000D3A112233"}]}, (), None),
-        ({"interface": [{"macAddress": "000D3A112233", "ipv4": {"ipAddress": [{"privateIpAddress": ""}], "subnet": [{}]}}]}, (), None),
+        ({}, ()),
+        ({"interface": []}, ()),
+        ({"interface": [{"macAddress": "000D3A112233"}]}, (Nic(mac=MAC, primary=""),)),
+        (
+            {"interface": [{"macAddress": "000D3A112233", "ipv4": {"ipAddress": [{"privateIpAddress": ""}], "subnet": [{}]}}]},
+            (Nic(mac=MAC, primary=""),),
+        ),
         (
             {"interface": [{"macAddress": "000D3A112233", "ipv4": {"subnet": [{"address": "10.2.0.0", "prefix": "24"}]}}]},
-            (),
-            "10.2.0.0/24",
+            (Nic(mac=MAC, primary="", subnets=("10.2.0.0/24",)),),
         ),
     ],
 )
-def test_imds_network_at_its_edges(network: dict[str, object], addresses: tuple[str, ...], subnet: str | None) -> None:
-    document = {"compute": {}, "network": network}
-    assert imds.private_addresses(document, "00:0d:3a:11:22:33") == addresses
-    assert imds.subnet(document, "00:0d:3a:11:22:33") == subnet
+def test_imds_network_at_its_edges(network: dict[str, object], nics: tuple[Nic, ...]) -> None:
+    assert imds.nics({"compute": {}, "network": network}) == nics
+
+
+WIRESERVER = """<?xml version="1.0" encoding="utf-8"?>
+<Interfaces><Interface MacAddress="000D3A112233" IsPrimary="true"><IPSubnet Prefix="10.1.0.0/16">
+<IPAddress Address="10.1.0.5" IsPrimary="false"/><IPAddress Address="10.1.0.4" IsPrimary="true"/><IPAddress Address="10.1.0.6" IsPrimary="false"/>
+</IPSubnet></Interface></Interfaces>"""
+
+
+def test_wireserver_marks_the_primary_wherever_it_stands() -> None:
+    assert wireserver.parse(WIRESERVER) == (NIC,)
+    assert wireserver.parse("<Interfaces/>") == ()
+    for text in ("", "no XML", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'):
+        with pytest.raises(NodeError, match="answered"):
+            wireserver.parse(text)
+
+
+def test_ip_address_show() -> None:
+    text = '[{"ifname": "lo", "addr_info": []}, {}, {"ifname": "eth0", "addr_info": [{"local": "10.1.0.4", "prefixlen": 16}, {"broadcast": "x"}]}]'
+    assert ip_address.parse(text) == {"lo": (), "eth0": ("10.1.0.4/16",)}
+    assert ip_address.parse("") == {}
+    with pytest.raises(NodeError, match="look at it on the node"):
+        ip_address.parse("{")
 
 
 @pytest.mark.parametrize(

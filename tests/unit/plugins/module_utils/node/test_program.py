@@ -43,6 +43,18 @@ def test_the_zipapp_holds_every_source_of_the_folder() -> None:
     assert sorted(program.SOURCES) == sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.py"))
 
 
+def test_the_module_imports_every_source() -> None:
+    """Ansible takes to a node what its module imports, and nothing else; the program there is made of that."""
+    package = "ansible_collections.gpufleet.vmss.plugins.module_utils.node"
+    asked = f"import sys, {package}.cli, {package}.program; print(*(name for name in sys.modules if name.startswith('{package}')))"
+    folders = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", asked], env={"PYTHONPATH": folders}, capture_output=True, text=True, check=True, timeout=60
+    )
+    wanted = {package + "." + name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in program.SOURCES}
+    assert wanted - {f"{package}.__init__"} <= set(done.stdout.split())
+
+
 def test_the_registry_holds_every_file_of_the_folder() -> None:
     files = sorted(path.stem for path in (FOLDER / "subsystems").glob("*.py") if path.stem != "__init__")
     assert sorted(subsystem.name for subsystem in registry.SUBSYSTEMS) == files

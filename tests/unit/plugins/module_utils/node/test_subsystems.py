@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import json
 import typing as t
 
 import pytest
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node import converge, document
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni.conflist import PATH as CONFLIST
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.facts import read
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.spec import NodeError
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node.subsystems.alias_network import CONFLIST, SYSCTL_FILE
-from node_fakes import MAC, TEXTS, FakeNode, instance
+from node_fakes import TEXTS, FakeNode
 
 
 def state(**variables: t.Any) -> document.Document:
@@ -28,105 +27,6 @@ def state(**variables: t.Any) -> document.Document:
 def changes(node: FakeNode, **variables: t.Any) -> list[str]:
     (section,) = converge.converge(state(**variables), node, check=True)["subsystems"].values()
     return list(section["changes"])
-
-
-def conflist(node: FakeNode, **variables: t.Any) -> t.Any:
-    converge.converge(state(**variables), node, check=False)
-    return json.loads(node.path(CONFLIST).read_text())
-
-
-# alias_network
-
-
-def test_pods_get_one_set_of_one_address_ranges(node: FakeNode) -> None:
-    node.path("/sys/class/net/eth0/mtu").write_text("3900\n")
-    written = conflist(node, alias_network_name="alias")
-    ptp, portmap = written["plugins"]
-    assert (written["cniVersion"], written["name"], ptp["type"], ptp["mtu"]) == ("1.0.0", "alias", "ptp", 3900)
-    assert ptp["ipam"] == {
-        "type": "host-local",
-        "dataDir": "/run/gpufleet/cni",
-        "ranges": [
-            [
-                {"subnet": "10.1.0.0/16", "rangeStart": "10.1.0.5", "rangeEnd": "10.1.0.5", "gateway": "10.1.0.4"},
-                {"subnet": "10.1.0.0/16", "rangeStart": "10.1.0.6", "rangeEnd": "10.1.0.6", "gateway": "10.1.0.4"},
-            ]
-        ],
-        "routes": [{"dst": "0.0.0.0/0"}],
-    }
-    assert portmap == {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
-
-
-def test_the_kernel_gets_room_for_the_fleet_and_forwards(node: FakeNode) -> None:
-    result = converge.converge(state(alias_network_state="present"), node, check=False)
-    assert node.path("/proc/sys/net/ipv4/ip_forward").read_text().strip() == "1"
-    assert [node.path(f"/proc/sys/net/ipv4/neigh/default/gc_thresh{n}").read_text() for n in (1, 2, 3)] == ["80000", "90000", "100000"]
-    assert "net.ipv6.neigh.default.gc_thresh3 = 100000\n" in node.path(SYSCTL_FILE).read_text()
-    # This tree has no ipv6 keys, as a network namespace has none.
-    assert [note.split()[1] for note in result["subsystems"]["alias_network"]["notes"]] == [
-        f"net.ipv6.neigh.default.gc_thresh{number}" for number in (1, 2, 3)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("leases", "listed", "kept"),
-    [
-        (["10.1.0.6", "lock", "last_reserved_ip.0"], ["10.1.0.5"], ["10.1.0.5", "10.1.0.6"]),
-        ([], ["10.1.0.5"], ["10.1.0.5"]),
-        (["10.1.0.9"], ["10.1.0.5"], ["10.1.0.5"]),
-        (["10.1.0.6"], ["10.1.0.5", "10.1.0.6", "10.1.0.7"], ["10.1.0.5", "10.1.0.6", "10.1.0.7"]),
-    ],
-)
-def test_one_stale_answer_frees_no_address_that_a_pod_holds(node: FakeNode, leases: list[str], listed: list[str], kept: list[str]) -> None:
-    converge.converge(state(alias_network_state="present"), node, check=False)
-    for name in leases:
-        node._place(f"/run/gpufleet/cni/alias/{name}", "")
-    node.instance = instance(secondary=listed)
-    result = converge.converge(state(alias_network_state="present"), node, check=False)
-    ranges = json.loads(node.path(CONFLIST).read_text())["plugins"][0]["ipam"]["ranges"][0]
-    assert [single["rangeStart"] for single in ranges] == kept
-    assert bool(set(kept) - set(listed)) == any("IMDS does not list" in note for note in result["subsystems"]["alias_network"]["notes"])
-    assert not converge.converge(state(alias_network_state="present"), node, check=True)["changed"]
-
-
-def test_a_conflist_of_somebody_else_is_no_reason_to_stop(node: FakeNode) -> None:
-    node._place(CONFLIST, '{"plugins": [{"ipam": []}]}')
-    assert conflist(node, alias_network_state="present")["name"] == "alias"
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (None, "did not answer within 5 seconds (timed out); check that this is an Azure instance"),
-        (instance(secondary=()), "no NIC of this node has secondary addresses (eth0 has only 10.1.0.4)"),
-        (instance(mac="00:0d:3a:99:99:99"), "IMDS lists none of the interfaces eth0"),
-    ],
-)
-def test_an_answer_without_addresses_stops_before_the_first_change(node: FakeNode, found: t.Any, said: str) -> None:
-    node.instance = found
-    with pytest.raises(converge.Failed) as failed:
-        converge.converge(state(alias_network_state="present"), node, check=False)
-    assert said in str(failed.value) and str(failed.value).startswith("alias_network: ") and node.steps == []
-
-
-def test_a_subnet_that_is_none_stops_too(node: FakeNode) -> None:
-    document = instance()
-    document["network"]["interface"][0]["ipv4"]["subnet"] = [{"address": "", "prefix": ""}]
-    node.instance = document
-    with pytest.raises(converge.Failed, match=f"no usable subnet for the NIC {MAC}"):
-        converge.converge(state(alias_network_state="present"), node, check=True)
-
-
-def test_the_nic_is_the_one_that_azure_knows_and_not_the_first_by_name(node: FakeNode) -> None:
-    node._place("/sys/class/net/aaa0/address", "02:00:00:00:00:01\n")
-    node._place("/sys/class/net/aaa0/mtu", "9000\n")
-    assert conflist(node, alias_network_state="present")["plugins"][0]["mtu"] == 1500
-
-
-def test_absent_needs_no_answer_from_imds(node: FakeNode) -> None:
-    converge.converge(state(alias_network_state="present"), node, check=False)
-    node.instance = None
-    assert changes(node, alias_network_state="absent")[:2] == [f"file {CONFLIST}: remove", f"file {SYSCTL_FILE}: remove"]
 
 
 # custom
