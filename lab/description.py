@@ -50,7 +50,7 @@ class VirtualNetwork:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaleSet:
-    """One scale set as asked for. ``ip_configurations`` counts the primary too."""
+    """One scale set as asked for. ``ip_configurations`` counts the primary too; ``packages`` are what its image holds besides."""
 
     name: str
     sku: str
@@ -61,6 +61,7 @@ class ScaleSet:
     orchestration: Orchestration = "Uniform"
     kind: Kind = "container"
     image: str = "bookworm"
+    packages: tuple[str, ...] = ()
     profile: str = "cpu"
     zones: tuple[str, ...] = ()
     tags: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -144,6 +145,7 @@ def _scale_set(item: object, where: str) -> ScaleSet:
         orchestration=_choice(entry, "orchestration", t.get_args(Orchestration), where),
         kind=_choice(entry, "kind", t.get_args(Kind), where),
         image=str(entry.get("image", "bookworm")),
+        packages=tuple(str(package) for package in t.cast("list[object]", entry.get("packages", []))),
         profile=str(entry.get("profile", "cpu")),
         zones=tuple(str(zone) for zone in t.cast("list[object]", entry.get("zones", []))),
         tags={str(key): str(value) for key, value in _mapping(entry.get("tags", {}), f"{where}.tags").items()},

@@ -28,19 +28,19 @@ def packages(name: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def digest() -> str:
-    """Twelve hexadecimal digits that change with the recipe."""
+def digest(more: t.Iterable[str] = ()) -> str:
+    """Twelve hexadecimal digits that change with the recipe, and with the packages beyond it."""
     content = b"".join(path.name.encode() + path.read_bytes() for path in sorted(RECIPE.iterdir()))
-    return hashlib.sha256(content).hexdigest()[:12]
+    return hashlib.sha256(content + " ".join(more).encode()).hexdigest()[:12]
 
 
-def path(suite: str, kind: str = "container") -> pathlib.Path:
-    return IMAGES / f"{suite}-{kind}-{digest()}"
+def path(suite: str, kind: str = "container", more: t.Iterable[str] = ()) -> pathlib.Path:
+    return IMAGES / f"{suite}-{kind}-{digest(more)}"
 
 
-def build_argv(suite: str, target: pathlib.Path, kind: str = "container") -> list[str]:
+def build_argv(suite: str, target: pathlib.Path, kind: str = "container", more_packages: t.Iterable[str] = ()) -> list[str]:
     """The mmdebstrap command line for one root file system."""
-    wanted = packages("packages.txt") + (packages("machine-packages.txt") if kind == "machine" else [])
+    wanted = [*packages("packages.txt"), *(packages("machine-packages.txt") if kind == "machine" else []), *more_packages]
     more = [f'--customize-hook={RECIPE / "customize-machine"} "$1"'] if kind == "machine" else []
     return [
         "mmdebstrap",
@@ -55,11 +55,14 @@ def build_argv(suite: str, target: pathlib.Path, kind: str = "container") -> lis
     ]
 
 
-def ensure(suite: str, say: t.Callable[[str], None], *, kind: str = "container") -> pathlib.Path:
-    """The root file system of a suite, made now if it is not there. A kill while it is made leaves nothing that looks whole."""
+def ensure(suite: str, say: t.Callable[[str], None], *, kind: str = "container", more: t.Sequence[str] = ()) -> pathlib.Path:
+    """The root file system of a suite, made now if it is not there. A kill while it is made leaves nothing that looks whole.
+
+    ``more`` are packages besides those of the recipe.
+    """
     if suite not in SUITES:
         raise LabError(f"image {suite} is not known; known: {', '.join(SUITES)}")
-    target = path(suite, kind)
+    target = path(suite, kind, more)
     if target.is_dir():
         return target
     IMAGES.mkdir(parents=True, exist_ok=True)
@@ -73,7 +76,7 @@ def ensure(suite: str, say: t.Callable[[str], None], *, kind: str = "container")
         with log.open("w", encoding="utf-8") as output:
             try:
                 done = subprocess.run(
-                    build_argv(suite, temporary, kind),
+                    build_argv(suite, temporary, kind, more),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,

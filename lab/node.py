@@ -37,7 +37,9 @@ def start(paths: Paths, fleet: Fleet, say: t.Callable[[str], None]) -> None:
 def prepare(paths: Paths, fleet: Fleet, instance: Instance, say: t.Callable[[str], None] = lambda _line: None) -> None:
     """Give a node its own writable file system with its host key, its user's key and its hardware."""
     folder = paths.node(instance.computer_name)
-    lower = image.ensure(model.image(fleet.model_of(instance)), say, kind=instance.kind)
+    lower = image.ensure(
+        model.image(fleet.model_of(instance)), say, kind=instance.kind, more=fleet.scale_set(instance.scale_set).described.packages
+    )
     for name in ("upper", "work", "root", "pci"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     profile.write(fleet.scale_set(instance.scale_set).described.profile, folder / "pci")

@@ -21,10 +21,8 @@ INTERPRETER = "/usr/bin/python3 -IS"
 @functools.lru_cache(maxsize=1)
 def text() -> str:
     """The whole file. The plugin needs no other, so an upgrade of this program never leaves it half there."""
-    return (
-        f"#!{INTERPRETER}\n"
-        + "from __future__ import annotations\n"
-        + "\n".join(_part(part.__name__.rpartition(".")[2] + ".py") for part in PARTS)
+    return f"#!{INTERPRETER}\nfrom __future__ import annotations\n" + "\n".join(
+        _part(part.__name__.rpartition(".")[2] + ".py") for part in PARTS
     )
 
 
