@@ -9,6 +9,7 @@ Commands run as the inventory says (ansible_become).
 from __future__ import annotations
 
 import json
+import pathlib
 import shlex
 import typing as t
 
@@ -77,6 +78,50 @@ def test_the_node_forwards(host: t.Any) -> None:
 def test_secondary_addresses_are_not_on_the_node_itself(host: t.Any) -> None:
     own = json.loads(host.check_output("ip -json -4 address show dev eth0"))[0]["addr_info"]
     assert len(own) == 1, own
+
+
+def test_every_pod_has_an_address_of_the_nic(host: t.Any) -> None:
+    """What the fabric does not know as an ipConfiguration of this NIC never leaves the node."""
+    mine = expand(host.ansible.get_variables()["alias_addresses"])
+    lines = host.check_output("cat /run/gpufleet/pods/*.json 2>/dev/null || true").splitlines()
+    strange = [
+        f"{item['namespace'] or '-'}/{item['pod'] or item['container_id']} has {item['address']}"
+        for item in map(json.loads, lines)
+        if item["address"] not in mine
+    ]
+    assert not strange, (
+        f"{', '.join(strange)}: no ipConfiguration of this node's NIC has that address, so Azure drops what such a pod sends; "
+        "delete the pod, and look whether the scale set lost ipConfigurations while it ran"
+    )
+
+
+def test_a_pod_reaches_neither_imds_nor_the_wireserver(host: t.Any) -> None:
+    """Tried from a pod that is made for it; pods on the host's own network are not covered."""
+    state = json.loads(host.check_output("cat /etc/gpufleet/state.d/alias_network.json"))["parameters"]
+    if state["alias_network_pod_imds"] == "allow":
+        pytest.skip("alias_network_pod_imds is allow")
+    probe = pathlib.Path(__file__).with_name("pod_probe.py").read_text(encoding="utf-8")
+    answer = json.loads(host.check_output("python3 -c %s", probe))
+    if "all addresses" in answer.get("problem", ""):
+        pytest.skip("all addresses of this node are in use, so no pod could be made to try")
+    assert answer == {"reached": []}
+
+
+def test_what_leaves_for_the_internet_takes_the_address_of_the_node(host: t.Any) -> None:
+    rules = host.check_output("iptables -t nat -S").splitlines()
+    assert any("-j MASQUERADE" in rule and rule.startswith("-A GPUFLEET-ALIAS-MASQ") for rule in rules)
+    assert any(rule.startswith("-A POSTROUTING") and rule.endswith("-j GPUFLEET-ALIAS-MASQ") for rule in rules)
+    assert "-A GPUFLEET-ALIAS-MASQ -d 10.0.0.0/8 -j RETURN" in rules
+
+
+def test_runtimes_may_start_pods(host: t.Any) -> None:
+    assert host.file("/run/gpufleet/ready/alias_network").exists
+    unit = host.service("gpufleet-alias-network")
+    assert unit.is_enabled
+    assert unit.is_valid
+    order = host.check_output("systemctl show --property=Before gpufleet-alias-network.service")
+    assert "containerd.service" in order
+    assert "kubelet.service" in order
 
 
 def test_the_stored_state_is_readable_by_root_alone(host: t.Any) -> None:
