@@ -1,0 +1,390 @@
+# Copyright: (c) 2026, the gpufleet maintainers
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a wished fleet fits Azure's networks, and which subnets it needs for that. Pure.
+
+Checks go from what is nearest to a node (its scale set, its NIC) to what is farthest (the group of peered VNets), and
+the first limit that is broken ends them. Everything is judged with growth included.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+import typing as t
+
+from . import network_limits as limits
+from . import network_space as space
+from . import sizes
+from .network_refusals import RefusedError, counted
+from .network_space import Need, Range
+from .network_topology import Group, Topology, topology
+from .network_wish import Cluster, Form, ScaleSet, Wish
+from .virtual_networks import Subnet, VirtualNetwork
+
+FORMS: t.Mapping[Form, str] = {"single": "single addresses", "blocks": f"/{limits.BLOCK_LENGTH} blocks"}
+# What counts a block as one. Where single addresses break one of these, blocks are worth a try.
+_HELPED_BY_BLOCKS = frozenset({limits.VNET_ADDRESSES, limits.GROUP_ADDRESSES, limits.ASG_CONFIGURATIONS})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlannedSet:
+    """A scale set and its subnet; ``new`` is whether that has to be made."""
+
+    scale_set: ScaleSet
+    subnet: str
+    range: Range
+    new: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlannedCluster:
+    cluster: Cluster
+    network: VirtualNetwork
+    sets: tuple[PlannedSet, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Count:
+    """What Azure counts as private addresses of VNets: ``planned`` is the fleet's, ``others`` what else is there."""
+
+    names: tuple[str, ...]
+    planned: int
+    others: int
+
+    @property
+    def total(self) -> int:
+        return self.planned + self.others
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A fleet that fits. ``because`` is why blocks were taken where single addresses were tried first, else "".
+
+    ``networks`` has one count for each cluster's VNet, ``groups`` one for each group of peered VNets, and
+    ``security_groups`` the ipConfigurations of each application security group.
+    """
+
+    form: Form
+    because: str
+    wish: Wish
+    clusters: tuple[PlannedCluster, ...]
+    networks: tuple[Count, ...]
+    groups: tuple[Count, ...]
+    security_groups: t.Mapping[str, int]
+    missing_peerings: tuple[tuple[str, str], ...]
+
+
+def plan(wish: Wish, networks: t.Sequence[VirtualNetwork]) -> Plan:
+    """The plan for a fleet. Raises RefusedError for the first limit that is broken, AzureError for a VNet that does not exist."""
+    for cluster in wish.clusters:
+        for item in cluster.scale_sets:
+            _check_nodes(item, wish.infiniband_domain_nodes)
+    _check_job(wish)
+    _check_routes(wish)
+    found = topology(wish, networks)
+    if wish.address_form != "auto":
+        return _plan(wish, found, wish.address_form, because="")
+    try:
+        return _plan(wish, found, "single", because="")
+    except RefusedError as error:
+        if error.limit not in _HELPED_BY_BLOCKS:
+            raise
+        single = error
+    try:
+        return _plan(wish, found, "blocks", because=f"single addresses do not fit: {single.where}: {single.what}")
+    except RefusedError as error:
+        raise RefusedError(
+            error.limit,
+            where=error.where,
+            what=f"{error.what} (with /{limits.BLOCK_LENGTH} blocks; single addresses break {single.limit.name} at {single.where})",
+            advice=error.advice,
+            needed=error.needed,
+        ) from error
+
+
+def _plan(wish: Wish, found: Topology, form: Form, *, because: str) -> Plan:
+    for cluster in wish.clusters:
+        for item in cluster.scale_sets:
+            _check_interface(item, form)
+    networks = {network.key: count for network, count in _network_counts(wish, found, form)}
+    groups = tuple(_group_count(group, networks, wish, form) for group in found.groups)
+    security_groups = _security_groups(wish, form)
+    return Plan(
+        form=form,
+        because=because,
+        wish=wish,
+        clusters=tuple(_cluster(cluster, found.homes[cluster.name], form) for cluster in wish.clusters),
+        networks=tuple(networks[found.homes[cluster.name].key] for cluster in wish.clusters),
+        groups=groups,
+        security_groups=security_groups,
+        missing_peerings=tuple((one.name, other.name) for one, other in found.missing),
+    )
+
+
+# Scale sets and jobs
+
+
+def _check_nodes(item: ScaleSet, infiniband_domain_nodes: int) -> None:
+    limit, advice = limits.SET_NODES, ""
+    most = t.cast("int", limit.value)
+    if item.orchestration == "Flexible" and item.fault_domains > 1 and sizes.family(item.size) != "cpu":
+        limit, advice = limits.SPREAD_GPU_SET_NODES, ", or set fault_domains: 1"
+        most = t.cast("int", limit.value)
+    if item.infiniband and infiniband_domain_nodes < most:
+        limit, advice = limits.INFINIBAND_NODES, ", or raise infiniband_domain_nodes if Microsoft has raised it for you"
+        most = infiniband_domain_nodes
+    if item.capacity > most:
+        raise RefusedError(
+            limit,
+            where=f"scale set {item.name}",
+            what=f"{_nodes(item)}, and Azure allows {most:,} {limit.unit}",
+            advice=f"make {counted(math.ceil(item.capacity / most), 'set')} of it (count){advice}",
+            needed=item.capacity,
+        )
+
+
+def _nodes(item: ScaleSet) -> str:
+    return counted(item.nodes, "node") + (f" and {item.growth:,} of growth" if item.growth else "")
+
+
+def _check_job(wish: Wish) -> None:
+    """A job over InfiniBand stays in one scale set; one without stays in one cluster, since clusters do not reach each other."""
+    job = wish.largest_job_nodes
+    if job is None:
+        return
+    fast = [item for cluster in wish.clusters for item in cluster.scale_sets if item.infiniband]
+    if fast and job > wish.infiniband_domain_nodes:
+        raise RefusedError(
+            limits.INFINIBAND_NODES,
+            where="largest_job_nodes",
+            what=f"a job of {counted(job, 'node')} does not fit one InfiniBand domain, which has {wish.infiniband_domain_nodes:,} nodes at most: "
+            "InfiniBand reaches only inside one scale set with a single placement group",
+            advice="run smaller jobs, have Microsoft raise the limit and set infiniband_domain_nodes to it, or set infiniband: false for jobs over Ethernet",
+            needed=job,
+        )
+    nodes, where = max(
+        [(item.nodes, f"scale set {item.name}") for item in fast] or [(item.nodes, f"cluster {item.name}") for item in wish.clusters]
+    )
+    if job > nodes:
+        reason = "InfiniBand does not leave a scale set" if fast else "clusters do not reach each other"
+        raise RefusedError(
+            limits.LARGEST_JOB,
+            where="largest_job_nodes",
+            what=f"a job of {counted(job, 'node')} finds {nodes:,} at most, in {where}: {reason}",
+            advice="give one of them that many nodes, or run smaller jobs",
+            needed=job,
+        )
+
+
+def _check_routes(wish: Wish) -> None:
+    """Behind a hub's appliance each range on premises is a route in the clusters' route table; pods need none."""
+    most = t.cast("int", limits.TABLE_ROUTES.value)
+    if len(wish.on_premises) > most:
+        raise RefusedError(
+            limits.TABLE_ROUTES,
+            where="on_premises",
+            what=f"{len(wish.on_premises):,} ranges, neighbours merged, are as many routes, and Azure allows {most:,} in a route table",
+            advice="name fewer, wider ranges",
+            needed=len(wish.on_premises),
+        )
+
+
+# Counting
+
+
+def _check_interface(item: ScaleSet, form: Form) -> None:
+    most = t.cast("int", limits.NIC_ADDRESSES.value)
+    needed = item.addresses_per_node(form)
+    if needed > most:
+        pods = most - 1 if form == "single" else (most - 1) // limits.BLOCK_ADDRESSES * limits.BLOCK_ADDRESSES
+        raise RefusedError(
+            limits.NIC_ADDRESSES,
+            where=f"scale set {item.name}",
+            what=f"{counted(item.pods_per_node, 'pod')} a node as {FORMS[form]} are {needed:,} private addresses of its NIC with its own, "
+            f"and Azure allows {most:,}",
+            advice=f"lower pods_per_node to {pods:,} or less",
+            needed=needed,
+        )
+
+
+def _network_counts(wish: Wish, found: Topology, form: Form) -> t.Iterator[tuple[VirtualNetwork, Count]]:
+    """For every VNet of the fleet's groups. Raises RefusedError."""
+    clusters = {found.homes[cluster.name].key: cluster for cluster in wish.clusters}
+    most = t.cast("int", limits.VNET_ADDRESSES.value)
+    for network in (network for group in found.groups for network in group.networks):
+        cluster = clusters.get(network.key)
+        own = sum(_own(network, subnet, cluster.scale_sets) for subnet in network.subnets) if cluster else 0
+        count = Count(names=(network.name,), planned=cluster.configurations(form) if cluster else 0, others=network.used - own)
+        if cluster and count.total > most:
+            raise RefusedError(
+                limits.VNET_ADDRESSES,
+                where=f"cluster {cluster.name} in VNet {network.name}",
+                what=f"{_said(count)} as {FORMS[form]}, and Azure allows {most:,} in a VNet",
+                advice=_spread(form, count.planned, most, "clusters, each in a VNet of its own"),
+                needed=count.total,
+            )
+        yield network, count
+
+
+def _group_count(group: Group, networks: t.Mapping[str, Count], wish: Wish, form: Form) -> Count:
+    """Raises RefusedError."""
+    counts = [networks[network.key] for network in group.networks]
+    count = Count(
+        names=(*(network.name for network in group.networks), *group.unlisted),
+        planned=sum(each.planned for each in counts),
+        others=sum(each.others for each in counts) + (wish.unlisted_addresses or 0 if group.unlisted else 0),
+    )
+    most = t.cast("int", limits.GROUP_ADDRESSES.value)
+    if count.total > most:
+        raise RefusedError(
+            limits.GROUP_ADDRESSES,
+            where=f"peered VNets {group.names}",
+            what=f"{_said(count)} as {FORMS[form]}, and Azure allows {most:,} in a group of peered VNets",
+            advice=_spread(form, count.planned, most, "hubs that are not peered with each other"),
+            needed=count.total,
+        )
+    return count
+
+
+def _said(count: Count) -> str:
+    others = f" and {count.others:,} that are in use" if count.others else ""
+    return f"{count.planned:,} private addresses{others}"
+
+
+def _spread(form: Form, planned: int, most: int, over: str) -> str:
+    spread = f"spread the fleet over at least {max(2, math.ceil(planned / most)):,} {over}"
+    return f"set address_form to auto or blocks, or {spread}" if form == "single" else spread
+
+
+def _security_groups(wish: Wish, form: Form) -> dict[str, int]:
+    """ipConfigurations of each application security group that is named. Raises RefusedError."""
+    members: collections.Counter[str] = collections.Counter()
+    for cluster in wish.clusters:
+        for item in cluster.scale_sets:
+            if item.application_security_group:
+                members[item.application_security_group] += item.configurations(form)
+    most = t.cast("int", limits.ASG_CONFIGURATIONS.value)
+    for name, count in members.items():
+        if count > most:
+            raise RefusedError(
+                limits.ASG_CONFIGURATIONS,
+                where=f"application security group {name}",
+                what=f"its scale sets have {count:,} ipConfigurations as {FORMS[form]}, and Azure allows {most:,}",
+                advice="name several groups, or none and write the subnets' ranges into the security rules",
+                needed=count,
+            )
+    return dict(members)
+
+
+# Subnets
+
+
+def _cluster(cluster: Cluster, network: VirtualNetwork, form: Form) -> PlannedCluster:
+    """Every scale set in the subnet where it is, in the one it names, or in a new one. Raises RefusedError."""
+    chosen = {item.name: _chosen(item, network) for item in cluster.scale_sets}
+    by_subnet: dict[str, list[ScaleSet]] = collections.defaultdict(list)
+    for item in cluster.scale_sets:
+        subnet = chosen[item.name]
+        if subnet:
+            by_subnet[subnet.name].append(item)
+    for subnet in network.subnets:
+        if subnet.name in by_subnet:
+            _check_room(network, subnet, by_subnet[subnet.name], form)
+    fresh = _new_subnets([item for item in cluster.scale_sets if not chosen[item.name]], network, form)
+    sets = []
+    for item in cluster.scale_sets:
+        subnet = chosen[item.name]
+        name, where = (subnet.name, subnet.ranges[0]) if subnet else (item.name, fresh[item.name])
+        sets.append(PlannedSet(scale_set=item, subnet=name, range=where, new=subnet is None))
+    return PlannedCluster(cluster=cluster, network=network, sets=tuple(sets))
+
+
+def _chosen(item: ScaleSet, network: VirtualNetwork) -> Subnet | None:
+    """The subnet of a set that has one; one of the set's own name is that of an earlier plan. Raises RefusedError."""
+    wanted = item.subnet or item.name
+    named = next((subnet for subnet in network.subnets if subnet.name.lower() == wanted.lower()), None)
+    if item.subnet and not named:
+        raise RefusedError(
+            limits.SET_SUBNET,
+            where=f"scale set {item.name}",
+            what=f"VNet {network.name} has no subnet {item.subnet}",
+            advice=f"name one that exists ({', '.join(subnet.name for subnet in network.subnets[:20]) or 'there is none'}), or none for a new one",
+        )
+    living = next((subnet for subnet in network.subnets if _own(network, subnet, (item,))), None)
+    if living and named and living.name != named.name:
+        raise RefusedError(
+            limits.SET_SUBNET,
+            where=f"scale set {item.name}",
+            what=f"it has its addresses in subnet {living.name} and would get further ones in {named.name}, and a scale set has one subnet",
+            advice=f"leave it in {living.name}, or plan a new set",
+        )
+    return living or named
+
+
+def _own(network: VirtualNetwork, subnet: Subnet, sets: t.Iterable[ScaleSet]) -> int:
+    """How many of a subnet's ipConfigurations these scale sets have already, which the plan counts itself."""
+    return sum(network.by_scale_set.get(item.name.lower(), {}).get(subnet.name, 0) for item in sets)
+
+
+def _need(item: ScaleSet, form: Form) -> Need:
+    if form == "single":
+        return Need(singles=item.configurations(form))
+    return Need(singles=item.capacity, blocks=item.capacity * item.blocks_per_node)
+
+
+def _check_room(network: VirtualNetwork, subnet: Subnet, sets: t.Sequence[ScaleSet], form: Form) -> None:
+    where = f"subnet {subnet.name} of VNet {network.name}"
+    if len(subnet.ranges) != 1:
+        raise RefusedError(
+            limits.SUBNET_PREFIXES,
+            where=where,
+            what=f"it has {counted(len(subnet.ranges), 'IPv4 range')}, and Azure gives secondary addresses only in a subnet with one",
+            advice="name another subnet, or none for a new one",
+        )
+    need = sum((_need(item, form) for item in sets), Need())
+    others = sum(subnet.used.values()) - _own(network, subnet, sets)
+    if not space.fits(subnet.ranges[0].prefixlen, need, others=others):
+        room = space.usable(subnet.ranges[0].prefixlen)
+        wanted = f"{need.singles:,} addresses" + (f" and {need.blocks:,} aligned /{limits.BLOCK_LENGTH} blocks" if need.blocks else "")
+        length = space.length_for(need)
+        raise RefusedError(
+            limits.SUBNET_ADDRESSES,
+            where=f"{where} ({subnet.ranges[0]})",
+            what=f"{wanted} do not fit {room:,} addresses ({limits.SUBNET_ADDRESSES.value} of {subnet.ranges[0].num_addresses:,} are Azure's)"
+            + (f", of which others use {others:,}" if others else ""),
+            advice=f"widen it to /{length} or name no subnet for a new one" if length else "plan more, smaller scale sets",
+            needed=need.singles + need.blocks * limits.BLOCK_ADDRESSES,
+        )
+
+
+def _new_subnets(sets: t.Sequence[ScaleSet], network: VirtualNetwork, form: Form) -> dict[str, Range]:
+    most = t.cast("int", limits.VNET_SUBNETS.value)
+    if len(network.subnets) + len(sets) > most:
+        raise RefusedError(
+            limits.VNET_SUBNETS,
+            where=f"VNet {network.name}",
+            what=f"it has {counted(len(network.subnets), 'subnet')} and needs {len(sets):,} more, and Azure allows {most:,}",
+            advice="make fewer, larger scale sets, or let several name one subnet",
+            needed=len(network.subnets) + len(sets),
+        )
+    holes = space.free(network.ranges, (item for subnet in network.subnets for item in subnet.ranges))
+    lengths = [space.length_for(_need(item, form)) or 0 for item in sets]
+    placed = space.place(holes, lengths)
+    if placed is None:
+        wanted = sum(1 << 32 - length for length in lengths)
+        raise RefusedError(
+            limits.ADDRESS_SPACE,
+            where=f"VNet {network.name}",
+            what=f"{counted(len(sets), 'new subnet')} of {_lengths(lengths)}, {wanted:,} addresses, do not fit its free ranges "
+            f"({space.size(holes):,} addresses, the largest {max(holes, key=lambda hole: hole.num_addresses) if holes else 'none'})",
+            advice="add an address range to the VNet, for example a "
+            f"/{min(min(lengths), 32 - (wanted - 1).bit_length())} that nothing else uses",
+            needed=wanted,
+        )
+    return {item.name: where for item, where in zip(sets, placed, strict=True)}
+
+
+def _lengths(lengths: t.Sequence[int]) -> str:
+    return " and ".join(f"/{length}" for length in sorted(set(lengths)))
