@@ -84,24 +84,23 @@ def plan(wish: Wish, networks: t.Sequence[VirtualNetwork]) -> Plan:
     _check_job(wish)
     _check_routes(wish)
     found = topology(wish, networks)
-    if wish.address_form != "auto":
-        return _plan(wish, found, wish.address_form, because="")
+    if wish.address_form == "blocks":
+        return _plan(wish, found, "blocks", because="")
     try:
         return _plan(wish, found, "single", because="")
     except RefusedError as error:
         if error.limit not in _HELPED_BY_BLOCKS:
             raise
+        if wish.address_form == "single":
+            raise error.but(
+                advice=f"set address_form: auto for {FORMS['blocks']}, each of which counts as one, or {error.advice}"
+            ) from error
         single = error
+    because = f"single addresses do not fit: {single.where}: {single.what}; to keep them, {single.advice}"
     try:
-        return _plan(wish, found, "blocks", because=f"single addresses do not fit: {single.where}: {single.what}")
+        return _plan(wish, found, "blocks", because=because)
     except RefusedError as error:
-        raise RefusedError(
-            error.limit,
-            where=error.where,
-            what=f"{error.what} (with /{limits.BLOCK_LENGTH} blocks; single addresses break {single.limit.name} at {single.where})",
-            advice=error.advice,
-            needed=error.needed,
-        ) from error
+        raise error.but(what=f"{error.what} (single addresses break {single.limit.name}: {single.where}: {single.what})") from error
 
 
 def _plan(wish: Wish, found: Topology, form: Form, *, because: str) -> Plan:
@@ -222,7 +221,11 @@ def _network_counts(wish: Wish, found: Topology, form: Form) -> t.Iterator[tuple
                 limits.VNET_ADDRESSES,
                 where=f"cluster {cluster.name} in VNet {network.name}",
                 what=f"{_said(count)} as {FORMS[form]}, and Azure allows {most:,} in a VNet",
-                advice=_spread(form, count.planned, most, "clusters, each in a VNet of its own"),
+                advice=_spread(
+                    count.planned,
+                    most,
+                    f"clusters, each in a VNet of its own, with {limits.GROUP_ADDRESSES.value:,} addresses at one hub at most",
+                ),
                 needed=count.total,
             )
         yield network, count
@@ -242,7 +245,7 @@ def _group_count(group: Group, networks: t.Mapping[str, Count], wish: Wish, form
             limits.GROUP_ADDRESSES,
             where=f"peered VNets {group.names}",
             what=f"{_said(count)} as {FORMS[form]}, and Azure allows {most:,} in a group of peered VNets",
-            advice=_spread(form, count.planned, most, "hubs that are not peered with each other"),
+            advice=_spread(count.planned, most, "hubs that are not peered with each other"),
             needed=count.total,
         )
     return count
@@ -253,9 +256,8 @@ def _said(count: Count) -> str:
     return f"{count.planned:,} private addresses{others}"
 
 
-def _spread(form: Form, planned: int, most: int, over: str) -> str:
-    spread = f"spread the fleet over at least {max(2, math.ceil(planned / most)):,} {over}"
-    return f"set address_form to auto or blocks, or {spread}" if form == "single" else spread
+def _spread(planned: int, most: int, over: str) -> str:
+    return f"spread the fleet over at least {max(2, math.ceil(planned / most)):,} {over}"
 
 
 def _security_groups(wish: Wish, form: Form) -> dict[str, int]:

@@ -25,6 +25,10 @@ class RefusedError(AzureError):
         self.advice = advice
         self.needed = needed
 
+    def but(self, *, what: str = "", advice: str = "") -> RefusedError:
+        """The same limit, said otherwise."""
+        return RefusedError(self.limit, where=self.where, what=what or self.what, advice=advice or self.advice, needed=self.needed)
+
     def to_document(self) -> dict[str, t.Any]:
         """The same for machines."""
         return {
