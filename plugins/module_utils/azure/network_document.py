@@ -8,7 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from . import network_limits as limits
-from .network_plan import Count, Plan, PlannedCluster, PlannedSet
+from .network_plan import Count, Plan
+from .network_subnets import PlannedCluster, PlannedSet
 from .network_wish import Form
 
 # Raised with every change that a reader of the last one could not bear.

@@ -18,8 +18,6 @@ Range = ipaddress.IPv4Network
 
 # Of a subnet's first and last block, the addresses that Azure does not keep for itself.
 _SINGLES_AT_EDGES = 2 * limits.BLOCK_ADDRESSES - limits.RESERVED_AT_START - limits.RESERVED_AT_END
-# A VNet is no larger than that: learn.microsoft.com, "IP address planning for your AKS clusters".
-_LARGEST_LENGTH = 8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,12 +48,12 @@ def usable(length: int) -> int:
     return max(0, (1 << 32 - length) - limits.RESERVED_AT_START - limits.RESERVED_AT_END)
 
 
-def length_for(need: Need) -> int | None:
-    """The prefix length of the smallest subnet that holds ``need``; None where no VNet is large enough."""
-    for length in range(limits.SMALLEST_SUBNET_LENGTH, _LARGEST_LENGTH - 1, -1):
-        if fits(length, need):
+def length_for(need: Need, *, others: int = 0) -> int:
+    """The prefix length of the smallest subnet that holds ``need`` beside ``others``. Raises ValueError where IPv4 has none."""
+    for length in range(limits.SMALLEST_SUBNET_LENGTH, -1, -1):
+        if fits(length, need, others=others):
             return length
-    return None
+    raise ValueError(f"no IPv4 subnet holds {need}")
 
 
 def free(space: t.Iterable[Range], taken: t.Iterable[Range]) -> list[Range]:

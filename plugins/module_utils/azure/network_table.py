@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 import typing as t
 
 from . import network_limits as limits
-from .network_plan import FORMS, Plan, PlannedCluster, PlannedSet
+from .network_plan import Plan
 from .network_refusals import counted
-from .network_wish import Form
+from .network_subnets import PlannedCluster, PlannedSet
+from .network_wish import FORMS, Form
 
 Row = t.Sequence[str]
+_WIDTH = 120
 
 
 def table(plan: Plan) -> str:
@@ -25,7 +28,7 @@ def table(plan: Plan) -> str:
     parts = [
         [
             f"{counted(nodes, 'node')}{f', room for {growth:,} more' if growth else ''}, {counted(pods, 'pod address', 'pod addresses')} as {FORMS[plan.form]}: it fits.",
-            *([f"Why blocks: {plan.because}."] if plan.because else []),
+            *(textwrap.wrap(f"Why blocks: {plan.because}.", _WIDTH) if plan.because else []),
         ],
         _columns(
             ("Cluster", "Scale sets", "Nodes", "Growth", "Pods", "ipConfigurations", "Subnets"),
@@ -102,7 +105,7 @@ def _to_do(plan: Plan) -> list[str]:
         lines.append(
             "Blocks are new in Azure: scale sets take them from API version 2026-04-01 (azure-mgmt-compute 39). Try one set first."
         )
-    return lines
+    return [part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="  ")]
 
 
 def _columns(heading: Row, rows: t.Sequence[Row], *, right: t.Collection[int]) -> list[str]:

@@ -15,6 +15,7 @@ from . import sizes
 from .errors import AzureError
 
 Form = t.Literal["single", "blocks"]
+FORMS: t.Mapping[Form, str] = {"single": "single addresses", "blocks": f"/{limits.BLOCK_LENGTH} blocks"}
 Orchestration = t.Literal["Uniform", "Flexible"]
 
 
