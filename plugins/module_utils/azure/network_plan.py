@@ -17,7 +17,7 @@ import typing as t
 from . import network_limits as limits
 from . import sizes
 from .network_refusals import RefusedError, counted
-from .network_subnets import PlannedCluster, own, planned_cluster
+from .network_subnets import PlannedCluster, already_there, planned_cluster
 from .network_topology import Group, Topology, topology
 from .network_wish import FORMS, Form, ScaleSet, Wish
 from .virtual_networks import VirtualNetwork
@@ -195,7 +195,7 @@ def _network_counts(wish: Wish, found: Topology, form: Form) -> t.Iterator[tuple
     most = t.cast("int", limits.VNET_ADDRESSES.value)
     for network in (network for group in found.groups for network in group.networks):
         cluster = clusters.get(network.key)
-        own = sum(own(subnet, network, cluster.scale_sets) for subnet in network.subnets) if cluster else 0
+        own = sum(already_there(subnet, network, cluster.scale_sets) for subnet in network.subnets) if cluster else 0
         count = Count(names=(network.name,), planned=cluster.configurations(form) if cluster else 0, others=network.used - own)
         if cluster and count.total > most:
             raise RefusedError(

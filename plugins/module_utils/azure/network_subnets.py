@@ -65,7 +65,7 @@ def _chosen(item: ScaleSet, network: VirtualNetwork) -> Subnet | None:
             what=f"VNet {network.name} has no subnet {item.subnet}",
             advice=f"name one that exists ({', '.join(subnet.name for subnet in network.subnets[:20]) or 'there is none'}), or none for a new one",
         )
-    living = next((subnet for subnet in network.subnets if own(subnet, network, (item,))), None)
+    living = next((subnet for subnet in network.subnets if already_there(subnet, network, (item,))), None)
     if living and named and living.name != named.name:
         raise RefusedError(
             limits.SET_SUBNET,
@@ -76,7 +76,7 @@ def _chosen(item: ScaleSet, network: VirtualNetwork) -> Subnet | None:
     return living or named
 
 
-def own(subnet: Subnet, network: VirtualNetwork, sets: t.Iterable[ScaleSet]) -> int:
+def already_there(subnet: Subnet, network: VirtualNetwork, sets: t.Iterable[ScaleSet]) -> int:
     """How many of a subnet's ipConfigurations these scale sets have already, which the plan counts itself.
 
     An interface of a Flexible set does not name its set; a subnet of the set's own name is taken to be for it alone.
@@ -105,7 +105,7 @@ def _check_room(network: VirtualNetwork, subnet: Subnet, sets: t.Sequence[ScaleS
             advice="name another subnet, or none for a new one",
         )
     need = sum((_need(item, form) for item in sets), Need())
-    others = sum(subnet.used.values()) - own(subnet, network, sets)
+    others = sum(subnet.used.values()) - already_there(subnet, network, sets)
     if not space.fits(subnet.ranges[0].prefixlen, need, others=others):
         room = space.usable(subnet.ranges[0].prefixlen)
         wanted = f"{need.singles:,} addresses" + (f" and {need.blocks:,} aligned /{limits.BLOCK_LENGTH} blocks" if need.blocks else "")
