@@ -15,8 +15,8 @@ description:
   - Every pod address is an address of its node's NIC, single or in an aligned C(/28) block, so what Azure allows for NICs, subnets, VNets and
     groups of peered VNets decides how large a fleet can be.
   - Runs on the controller, reads at most the list of VNets, and changes nothing.
-extends_documentation_fragment:
-  - gpufleet.vmss.azure_module_login
+requirements:
+  - azure-identity and azure-mgmt-core, for O(subscription_ids) alone
 options:
   fleet:
     description: The fleet as it is wished for.
@@ -100,10 +100,17 @@ options:
     elements: dict
     default: []
   subscription_ids:
-    description: Subscriptions whose VNets are read. The role Reader is enough.
+    description:
+      - Subscriptions whose VNets are read. The role Reader is enough.
+      - The login is that of the inventory P(gpufleet.vmss.azure_vmss#inventory), from its environment variables or from O(env_file).
     type: list
     elements: str
     default: []
+  env_file:
+    description:
+      - A file of C(NAME=VALUE) lines whose variables are used in place of the environment variables of the same names.
+      - An absolute path, or one relative to the folder in which the module runs or to a folder above it, up to the root of the project.
+    type: path
   resource_groups:
     description: Read the VNets of these resource groups alone.
     type: list
@@ -142,7 +149,6 @@ attributes:
     support: none
 notes:
   - Run it on the controller, with C(delegate_to=localhost) or in a play for localhost. Python 3.11 or newer.
-  - The login options and their libraries are needed for O(subscription_ids) alone.
   - IPv4 alone.
 """
 
@@ -234,11 +240,12 @@ refused:
     source: learn.microsoft.com, Azure subscription and service limits, networking limits
 """
 
+import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import (
-    module_login,
+    arguments,
     network_document,
     network_limits,
     network_listing,
@@ -246,6 +253,7 @@ from ansible_collections.gpufleet.vmss.plugins.module_utils.azure import (
     network_table,
     network_wish,
 )
+from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.client import Client
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.errors import AzureError
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.network_refusals import RefusedError
 from ansible_collections.gpufleet.vmss.plugins.module_utils.azure.virtual_networks import VirtualNetwork, virtual_network
@@ -281,13 +289,13 @@ def main() -> None:
             },
             "virtual_networks": {"type": "list", "elements": "dict", "default": []},
             "subscription_ids": {"type": "list", "elements": "str", "default": []},
+            "env_file": {"type": "path"},
             "resource_groups": {"type": "list", "elements": "str", "default": []},
             "on_premises": {"type": "list", "elements": "str", "default": []},
             "unlisted_addresses": {"type": "int"},
             "address_form": {"type": "str", "choices": ["auto", "single", "blocks"], "default": "auto"},
             "largest_job_nodes": {"type": "int"},
             "infiniband_domain_nodes": {"type": "int", "default": network_limits.INFINIBAND_NODES.value},
-            **module_login.ARGUMENTS,
         },
         supports_check_mode=True,
     )
@@ -309,9 +317,10 @@ def networks(parameters: t.Mapping[str, t.Any]) -> list[VirtualNetwork]:
         raise AzureError("virtual_networks: no VNet is at hand; give their documents, or name subscription_ids to have them read")
     found = [virtual_network(document) for document in parameters["virtual_networks"]]
     if parameters["subscription_ids"]:
-        access = module_login.access(parameters, parameters["subscription_ids"])
-        with access.open(parallel=1) as client:
-            found += network_listing.read(client, access.subscription_ids, parameters["resource_groups"])
+        subscriptions = parameters["subscription_ids"]
+        given = arguments.read({"env_file": parameters["env_file"], "subscription_id": subscriptions[0]}, os.environ)
+        with Client(login=arguments.login(given), cloud=arguments.cloud(given), parallel=1) as client:
+            found += network_listing.read(client, subscriptions, parameters["resource_groups"])
     return list({network.key: network for network in found}.values())
 
 
