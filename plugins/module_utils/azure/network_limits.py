@@ -10,6 +10,7 @@ import dataclasses
 _NETWORKING = "learn.microsoft.com, Azure subscription and service limits, networking limits (text of 2022-12-05)"
 _PLACEMENT = "learn.microsoft.com, Working with large virtual machine scale sets (text of 2026-05-19)"
 _ORCHESTRATION = "learn.microsoft.com, Orchestration modes for Virtual Machine Scale Sets"
+_FAQ = "learn.microsoft.com, Azure Virtual Network frequently asked questions: address ranges of VNets and subnets"
 _OVERLAP = "learn.microsoft.com, Virtual network peering: requirements and constraints"
 _OURS = "the topology of this collection: docs/network-plan.md"
 
@@ -33,7 +34,7 @@ SUBNET_ADDRESSES = Limit(
     name="subnet_addresses",
     value=RESERVED_AT_START + RESERVED_AT_END,
     unit="addresses of every subnet that Azure keeps for itself",
-    source="learn.microsoft.com, Azure Virtual Network frequently asked questions: restrictions on IP addresses within subnets",
+    source=_FAQ,
 )
 # The smallest subnet that Azure makes; same page.
 SMALLEST_SUBNET_LENGTH = 29
@@ -57,7 +58,7 @@ ASG_CONFIGURATIONS = Limit(
 VNET_SUBNETS = Limit(name="vnet_subnets", value=3_000, unit="subnets of a VNet", source=_NETWORKING)
 VNET_PEERINGS = Limit(name="vnet_peerings", value=500, unit="peerings of a VNet", source=_NETWORKING)
 TABLE_ROUTES = Limit(name="table_routes", value=400, unit="routes of a route table", source=_NETWORKING)
-ADDRESS_SPACE = Limit(name="address_space", value=None, unit="free ranges of the VNet's address space", source=_OVERLAP)
+ADDRESS_SPACE = Limit(name="address_space", value=None, unit="free ranges of the VNet's address space", source=_FAQ)
 OVERLAP = Limit(name="overlap", value=None, unit="address ranges that may not overlap", source=_OVERLAP)
 CLUSTERS_APART = Limit(name="clusters_apart", value=None, unit="clusters that do not reach each other", source=_OURS)
 

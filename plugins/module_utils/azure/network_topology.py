@@ -163,7 +163,7 @@ def _groups(
 
 def _check_overlap(groups: t.Iterable[Group], on_premises: t.Iterable[ipaddress.IPv4Network]) -> None:
     """Peered VNets may not overlap at all; the others of the fleet not either, so that an address always means one machine."""
-    # By key, as several hubs may name one VNet.
+    # By key, "" for what is on premises, as several hubs may name one VNet.
     ranges = {("", item): "on_premises" for item in on_premises}
     for network in (network for group in groups for network in group.networks):
         ranges.update({(network.key, item): f"VNet {network.name}" for item in network.ranges})
@@ -181,7 +181,8 @@ def _check_overlap(groups: t.Iterable[Group], on_premises: t.Iterable[ipaddress.
                     limits.OVERLAP,
                     where=f"{ranges[entry]} {entry[1]}",
                     what=f"it overlaps {ranges[widest]} {widest[1]}",
-                    advice="give one of them another range; no address may mean two machines",
+                    advice="give one of them another range, so that no address means two machines"
+                    + (", or take out of on_premises what is not in use there" if "" in (entry[0], widest[0]) else ""),
                 )
             continue
         widest = entry
