@@ -25,9 +25,10 @@ def table(plan: Plan) -> str:
     sets = [item.scale_set for cluster in plan.clusters for item in cluster.sets]
     pods = sum(item.capacity * item.pods_per_node for item in sets)
     growth = sum(item.growth for item in sets)
+    room = f", room for {growth:,} more" if growth else ""
     parts = [
         [
-            f"{counted(nodes, 'node')}{f', room for {growth:,} more' if growth else ''}, {counted(pods, 'pod address', 'pod addresses')} as {FORMS[plan.form]}: it fits.",
+            f"{counted(nodes, 'node')}{room}, {counted(pods, 'pod address', 'pod addresses')} as {FORMS[plan.form]}: it fits.",
             *(textwrap.wrap(f"Why blocks: {plan.because}.", _WIDTH) if plan.because else []),
         ],
         _columns(
