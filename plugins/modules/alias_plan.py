@@ -198,7 +198,7 @@ plan:
       description: Why blocks were taken where O(address_form=auto), with what single addresses would need.
       type: str
     totals:
-      description: Clusters, scale sets, nodes, growth, pod addresses and ipConfigurations in all.
+      description: Clusters, scale sets, nodes and growth in all, and the pod addresses and ipConfigurations of both.
       type: dict
     clusters:
       description: Each cluster with its scale sets, each of these with its ipConfigurations, its blocks and its subnet.
