@@ -16,13 +16,19 @@ _OURS = "the topology of this collection: docs/network-plan.md"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Limit:
-    """One number of Azure's, or one rule without a number (``value`` None). ``unit`` is what the number counts."""
+class Rule:
+    """What must be so; ``unit`` says it in words."""
 
     name: str
-    value: int | None
     unit: str
     source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limit(Rule):
+    """How many there may be of what ``unit`` says."""
+
+    value: int
 
 
 # Addresses
@@ -58,9 +64,9 @@ ASG_CONFIGURATIONS = Limit(
 VNET_SUBNETS = Limit(name="vnet_subnets", value=3_000, unit="subnets of a VNet", source=_NETWORKING)
 VNET_PEERINGS = Limit(name="vnet_peerings", value=500, unit="peerings of a VNet", source=_NETWORKING)
 TABLE_ROUTES = Limit(name="table_routes", value=400, unit="routes of a route table", source=_NETWORKING)
-ADDRESS_SPACE = Limit(name="address_space", value=None, unit="free ranges of the VNet's address space", source=_FAQ)
-OVERLAP = Limit(name="overlap", value=None, unit="address ranges that may not overlap", source=_OVERLAP)
-CLUSTERS_APART = Limit(name="clusters_apart", value=None, unit="clusters that do not reach each other", source=_OURS)
+ADDRESS_SPACE = Rule(name="address_space", unit="free ranges of the VNet's address space", source=_FAQ)
+OVERLAP = Rule(name="overlap", unit="address ranges that may not overlap", source=_OVERLAP)
+CLUSTERS_APART = Rule(name="clusters_apart", unit="clusters that do not reach each other", source=_OURS)
 
 # Scale sets
 
@@ -76,14 +82,7 @@ SPREAD_GPU_SET_NODES = Limit(
 INFINIBAND_NODES = Limit(
     name="infiniband_nodes", value=100, unit="instances that reach each other by InfiniBand (one placement group)", source=_PLACEMENT
 )
-LARGEST_JOB = Limit(name="largest_job", value=None, unit="nodes that a job reaches", source=_PLACEMENT)
-SET_SUBNET = Limit(
-    name="set_subnet",
-    value=None,
-    unit="one subnet for a scale set",
-    source="learn.microsoft.com, Networking for Azure Virtual Machine Scale Sets",
-)
+LARGEST_JOB = Rule(name="largest_job", unit="nodes that a job reaches", source=_PLACEMENT)
+SET_SUBNET = Rule(name="set_subnet", unit="one subnet for a scale set", source=_PLACEMENT)
 # Subnets of several ranges take one customer address a NIC: azure.microsoft.com/updates, 502583 (2025-09-04).
-SUBNET_PREFIXES = Limit(
-    name="subnet_prefixes", value=None, unit="one range for a subnet of pods", source="azure.microsoft.com/updates, 502583"
-)
+SUBNET_PREFIXES = Rule(name="subnet_prefixes", unit="one range for a subnet of pods", source="azure.microsoft.com/updates, 502583")

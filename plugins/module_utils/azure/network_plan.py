@@ -108,10 +108,10 @@ def _plan(wish: Wish, found: Topology, form: Form, *, because: str) -> Plan:
 
 def _check_nodes(item: ScaleSet, infiniband_domain_nodes: int) -> None:
     limit, advice = limits.SET_NODES, ""
-    most = t.cast("int", limit.value)
+    most = limit.value
     if item.orchestration == "Flexible" and item.fault_domains > 1 and sizes.family(item.size) != "cpu":
         limit, advice = limits.SPREAD_GPU_SET_NODES, ", or set fault_domains: 1"
-        most = t.cast("int", limit.value)
+        most = limit.value
     if item.infiniband and infiniband_domain_nodes < most:
         limit, advice = limits.INFINIBAND_NODES, ", or raise infiniband_domain_nodes if Microsoft has raised it for you"
         most = infiniband_domain_nodes
@@ -160,7 +160,7 @@ def _check_job(wish: Wish) -> None:
 
 def _check_routes(wish: Wish) -> None:
     """Behind a hub's appliance each range on premises is a route in the clusters' route table; pods need none."""
-    most = t.cast("int", limits.TABLE_ROUTES.value)
+    most = limits.TABLE_ROUTES.value
     if len(wish.on_premises) > most:
         raise RefusedError(
             limits.TABLE_ROUTES,
@@ -175,7 +175,7 @@ def _check_routes(wish: Wish) -> None:
 
 
 def _check_interface(item: ScaleSet, form: Form) -> None:
-    most = t.cast("int", limits.NIC_ADDRESSES.value)
+    most = limits.NIC_ADDRESSES.value
     needed = item.addresses_per_node(form)
     if needed > most:
         pods = most - 1 if form == "single" else (most - 1) // limits.BLOCK_ADDRESSES * limits.BLOCK_ADDRESSES
@@ -192,7 +192,7 @@ def _check_interface(item: ScaleSet, form: Form) -> None:
 def _network_counts(wish: Wish, found: Topology, form: Form) -> t.Iterator[tuple[VirtualNetwork, Count]]:
     """For every VNet of the fleet's groups. Raises RefusedError."""
     clusters = {found.homes[cluster.name].key: cluster for cluster in wish.clusters}
-    most = t.cast("int", limits.VNET_ADDRESSES.value)
+    most = limits.VNET_ADDRESSES.value
     for network in (network for group in found.groups for network in group.networks):
         cluster = clusters.get(network.key)
         own = sum(already_there(subnet, network, cluster.scale_sets) for subnet in network.subnets) if cluster else 0
@@ -220,7 +220,7 @@ def _group_count(group: Group, networks: t.Mapping[str, Count], wish: Wish, form
         planned=sum(each.planned for each in counts),
         others=sum(each.others for each in counts) + (wish.unlisted_addresses or 0 if group.unlisted else 0),
     )
-    most = t.cast("int", limits.GROUP_ADDRESSES.value)
+    most = limits.GROUP_ADDRESSES.value
     if count.total > most:
         raise RefusedError(
             limits.GROUP_ADDRESSES,
@@ -248,7 +248,7 @@ def _security_groups(wish: Wish, form: Form) -> dict[str, int]:
         for item in cluster.scale_sets:
             if item.application_security_group:
                 members[item.application_security_group] += item.configurations(form)
-    most = t.cast("int", limits.ASG_CONFIGURATIONS.value)
+    most = limits.ASG_CONFIGURATIONS.value
     for name, count in members.items():
         if count > most:
             raise RefusedError(

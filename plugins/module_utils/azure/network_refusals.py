@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .errors import AzureError
-from .network_limits import Limit
+from .network_limits import Limit, Rule
 
 
 class RefusedError(AzureError):
@@ -17,7 +17,7 @@ class RefusedError(AzureError):
     ``needed`` is what the fleet would take of it, None for a rule without a number.
     """
 
-    def __init__(self, limit: Limit, *, where: str, what: str, advice: str, needed: int | None = None) -> None:
+    def __init__(self, limit: Rule, *, where: str, what: str, advice: str, needed: int | None = None) -> None:
         super().__init__(f"{where}: {what}; {advice}")
         self.limit = limit
         self.where = where
@@ -34,7 +34,7 @@ class RefusedError(AzureError):
         return {
             "limit": self.limit.name,
             "unit": self.limit.unit,
-            "value": self.limit.value,
+            "value": self.limit.value if isinstance(self.limit, Limit) else None,
             "needed": self.needed,
             "where": self.where,
             "source": self.limit.source,

@@ -120,7 +120,7 @@ def _check_room(network: VirtualNetwork, subnet: Subnet, sets: t.Sequence[ScaleS
 
 
 def _new_subnets(sets: t.Sequence[ScaleSet], network: VirtualNetwork, form: Form) -> dict[str, Range]:
-    most = t.cast("int", limits.VNET_SUBNETS.value)
+    most = limits.VNET_SUBNETS.value
     if len(network.subnets) + len(sets) > most:
         raise RefusedError(
             limits.VNET_SUBNETS,

@@ -115,7 +115,7 @@ def _both(one: VirtualNetwork, other: VirtualNetwork) -> tuple[tuple[VirtualNetw
 
 
 def _check_peerings(networks: t.Iterable[VirtualNetwork], missing: t.Sequence[tuple[VirtualNetwork, VirtualNetwork]]) -> None:
-    most = t.cast("int", limits.VNET_PEERINGS.value)
+    most = limits.VNET_PEERINGS.value
     for network in networks:
         count = len(network.peerings) + sum(one.key == network.key for one, _other in missing)
         if count > most:

@@ -81,7 +81,7 @@ class Wish:
     clusters: tuple[Cluster, ...]
     on_premises: tuple[ipaddress.IPv4Network, ...] = ()
     largest_job_nodes: int | None = None
-    infiniband_domain_nodes: int = t.cast("int", limits.INFINIBAND_NODES.value)
+    infiniband_domain_nodes: int = limits.INFINIBAND_NODES.value
     address_form: t.Literal["auto", "single", "blocks"] = "auto"
     unlisted_addresses: int | None = None
 

@@ -28,7 +28,7 @@ def refused(given: Document, *networks: Document) -> RefusedError:
     return error.value
 
 
-def check(limit: limits.Limit, given: Document, *networks: Document, needed: int | None = None) -> None:
+def check(limit: limits.Rule, given: Document, *networks: Document, needed: int | None = None) -> None:
     """The plan breaks ``limit`` with ``needed``; None is a plan that fits."""
     if needed is None:
         wishes.plan(given, *networks)
@@ -86,7 +86,7 @@ def test_202500_single_addresses_fit_four_vnets_at_two_hubs() -> None:
         ({"size": wishes.GPU, "infiniband": False, "fault_domains": 5}, limits.SET_NODES, 1000),
     ],
 )
-def test_a_scale_set_has_a_size(given: Document, limit: limits.Limit, most: int) -> None:
+def test_a_scale_set_has_a_size(given: Document, limit: limits.Rule, most: int) -> None:
     check(limit, one(wishes.scale_set(nodes=most, pods_per_node=1, **given)), WIDE)
     check(limit, one(wishes.scale_set(nodes=most + 1, pods_per_node=1, **given)), WIDE, needed=most + 1)
     check(limit, one(wishes.scale_set(nodes=1, growth=most, pods_per_node=1, **given)), WIDE, needed=most + 1)
@@ -95,7 +95,7 @@ def test_a_scale_set_has_a_size(given: Document, limit: limits.Limit, most: int)
 @pytest.mark.parametrize(
     ("domain", "nodes", "limit"), [(300, 300, None), (300, 301, limits.INFINIBAND_NODES), (5000, 1001, limits.SET_NODES)]
 )
-def test_an_infiniband_domain_may_have_been_raised(domain: int, nodes: int, limit: limits.Limit | None) -> None:
+def test_an_infiniband_domain_may_have_been_raised(domain: int, nodes: int, limit: limits.Rule | None) -> None:
     given = one(wishes.scale_set(nodes=nodes, size=wishes.GPU), infiniband_domain_nodes=domain)
     check(limit or limits.SET_NODES, given, WIDE, needed=nodes if limit else None)
 
@@ -114,7 +114,7 @@ def test_an_infiniband_domain_may_have_been_raised(domain: int, nodes: int, limi
         ([{"nodes": 500, "count": 2, "pods_per_node": 1}], 1001, limits.LARGEST_JOB),
     ],
 )
-def test_the_largest_job_has_a_place(sets: list[Document], job: int, limit: limits.Limit | None) -> None:
+def test_the_largest_job_has_a_place(sets: list[Document], job: int, limit: limits.Rule | None) -> None:
     given = one(*(wishes.scale_set(f"set-{number}", **each) for number, each in enumerate(sets)), largest_job_nodes=job)
     check(limit or limits.LARGEST_JOB, given, WIDE, needed=job if limit else None)
 

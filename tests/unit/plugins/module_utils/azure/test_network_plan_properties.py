@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 Document = dict[str, t.Any]
 Draw = t.Callable[..., t.Any]
 Range = ipaddress.IPv4Network
-LIMITS = [item for item in vars(network_limits).values() if isinstance(item, network_limits.Limit)]
+LIMITS = [item for item in vars(network_limits).values() if isinstance(item, network_limits.Rule)]
 HUBS = ("hub-1", "hub-2", None)
 
 
@@ -112,7 +112,7 @@ def test_a_refusal_names_a_limit_that_is_broken(drawn: tuple[Document, list[Docu
     hypothesis.event(f"refused: {error.limit.name}")
     assert error.limit in LIMITS and str(error) == f"{error.where}: {error.what}; {error.advice}"
     # The number of subnet_addresses is what Azure keeps of a subnet; how large that is is in the words.
-    if error.limit.value is not None and error.needed is not None and error.limit is not network_limits.SUBNET_ADDRESSES:
+    if isinstance(error.limit, network_limits.Limit) and error.needed is not None and error.limit is not network_limits.SUBNET_ADDRESSES:
         assert error.needed > error.limit.value
 
 
