@@ -38,11 +38,26 @@ def render(fleet: Fleet, vnet: description.VirtualNetwork) -> Document:
 
 
 def subnet(fleet: Fleet, vnet: description.VirtualNetwork, item: description.Subnet) -> Document:
+    """A subnet names every ipConfiguration in it, by its id alone."""
+    here = [
+        instance
+        for scale_set in fleet.scale_sets
+        if (scale_set.described.vnet, scale_set.described.subnet) == (vnet.name, item.name)
+        for instance in fleet.instances_of(scale_set.name)
+    ]
     return {
         "name": item.name,
         "id": names.subnet(fleet, vnet.name, item.name),
         "type": "Microsoft.Network/virtualNetworks/subnets",
-        "properties": {"provisioningState": "Succeeded", "addressPrefix": str(item.prefix)},
+        "properties": {
+            "provisioningState": "Succeeded",
+            "addressPrefix": str(item.prefix),
+            "ipConfigurations": [
+                {"id": f"{names.interface(fleet, instance)}/ipConfigurations/{held.name}"}
+                for instance in here
+                for held in instance.configurations
+            ],
+        },
     }
 
 
