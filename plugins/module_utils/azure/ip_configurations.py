@@ -138,13 +138,17 @@ def signature(held: t.Sequence[Document]) -> Signature:
     return frozenset((str(item.get("name")).lower(), prefix_length(item)) for item in aliases(held))
 
 
-def leaving(held: t.Sequence[Document], wished: Signature) -> list[str]:
-    """The addresses and blocks that a NIC with these ipConfigurations loses when it is brought to ``wished``."""
-    return [
-        address
-        for item in aliases(held)
-        if (str(item.get("name")).lower(), prefix_length(item)) not in wished and (address := _address(item))
-    ]
+def leaving(held: t.Sequence[Document], going: t.Mapping[str, int]) -> list[str]:
+    """The addresses and blocks of the aliases that go, which are given by name in lower case and prefix length.
+
+    ``held`` are those of a NIC as ARM lists it, whose version may not know blocks. One without an address has nothing to lose.
+    """
+    found = []
+    for item in aliases(held):
+        name, text = str(item.get("name")).lower(), str(at(item, "properties").get("privateIPAddress") or "")
+        if name in going and text:
+            found.append(f"{text}/{going[name]}" if going[name] != SINGLE and "/" not in text else text)
+    return found
 
 
 def prefix_length(item: Document) -> int:
@@ -152,11 +156,6 @@ def prefix_length(item: Document) -> int:
     properties = at(item, "properties")
     _address, _slash, length = str(properties.get("privateIPAddress") or "").partition("/")
     return int(properties.get("privateIPAddressPrefixLength") or length or SINGLE)
-
-
-def _address(item: Document) -> str:
-    text = str(at(item, "properties").get("privateIPAddress") or "").partition("/")[0]
-    return f"{text}/{prefix_length(item)}" if text and prefix_length(item) != SINGLE else text
 
 
 def _new(name: str, primary: Document, length: int, more: t.Mapping[str, t.Any]) -> Document:
@@ -168,7 +167,7 @@ def _new(name: str, primary: Document, length: int, more: t.Mapping[str, t.Any])
         properties["applicationSecurityGroups"] = like["applicationSecurityGroups"]
     if length != SINGLE:
         properties["privateIPAddressPrefixLength"] = length
-    return {"name": name, "properties": properties | more}
+    return {"name": name, "properties": {**properties, **more}}
 
 
 def _free_names(taken: set[str], prefix: str) -> t.Iterator[str]:

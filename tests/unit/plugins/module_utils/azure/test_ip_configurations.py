@@ -107,15 +107,16 @@ def test_what_leaves() -> None:
     held = [
         PRIMARY,
         configuration("alias001", privateIPAddress="10.0.0.5"),
-        configuration("alias002", privateIPAddress="10.0.0.6"),
-        # As an older version of the API says it.
+        configuration("Alias002", privateIPAddress="10.0.0.6"),
+        # As versions of the API say it: with the length in the address, beside it, or not at all.
         configuration("block001", privateIPAddress="10.0.0.16/28"),
         configuration("block002", privateIPAddress="10.0.0.32", privateIPAddressPrefixLength=28),
+        configuration("block003", privateIPAddress="10.0.0.48"),
         configuration("stopped"),
     ]
-    wished = planner.signature([PRIMARY, configuration("Alias001")])
-    assert planner.leaving(held, wished) == ["10.0.0.6", "10.0.0.16/28", "10.0.0.32/28"]
-    assert planner.leaving(held, planner.signature(held)) == []
+    going = {"alias002": 32, "block001": 28, "block002": 28, "block003": 28, "stopped": 32}
+    assert planner.leaving(held, going) == ["10.0.0.6", "10.0.0.16/28", "10.0.0.32/28", "10.0.0.48/28"]
+    assert planner.leaving(held, {}) == []
 
 
 # Properties
