@@ -137,7 +137,7 @@ ip_configurations:
   elements: str
   sample: [alias001, alias002]
 waves:
-  description: The instance ids that were brought to the model, or would be, wave by wave. After a failure those that were.
+  description: The instance ids that were brought to the model, or would be, wave by wave. After a failure the waves that were done whole.
   returned: always
   type: list
   elements: list
@@ -264,7 +264,7 @@ def _converge(module: AnsibleModule, rollout: Rollout, answer: dict[str, t.Any])
             skipped += rollout.apply(plan)
         finally:
             done = [[item.instance_id for item in wave] for wave in rollout.updated]
-            answer.update(changed=rollout.wrote_model or bool(done), model_changed=rollout.wrote_model, waves=done)
+            answer.update(changed=rollout.wrote_model or rollout.touched, model_changed=rollout.wrote_model, waves=done)
     for item in skipped:
         if item.reason == "drifted":
             module.warn(

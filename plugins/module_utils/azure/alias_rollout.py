@@ -70,14 +70,15 @@ class Plan:
 
 
 class Rollout:
-    """``wrote_model`` and ``updated`` say what has been done so far, also after an error."""
+    """``wrote_model`` and ``updated`` say what has been done so far, also after an error; ``touched`` whether that may be more:
+    Azure has been asked to change instances, and has perhaps changed some of a wave that failed."""
 
     def __init__(self, client: Client, request: Request, *, sleep: t.Callable[[float], None] = time.sleep) -> None:
         self._client = client
         self._request = request
         self._sleep = sleep
         self._version = BLOCKS_VERSION
-        self.wrote_model = False
+        self.wrote_model = self.touched = False
         self.updated: list[list[Candidate]] = []
 
     def plan(self) -> Plan:
@@ -118,6 +119,7 @@ class Rollout:
             chosen, skipped = waves.choose(now, idle=idle, allow_drift=self._request.allow_drift)
             late += skipped
             if chosen:
+                self.touched = True
                 self._members.update([members[item.vm_id] for item in chosen], time.monotonic() + self._request.timeout)
                 self.updated.append(chosen)
         self._verify(written)
