@@ -145,7 +145,8 @@ waves:
 skipped:
   description:
     - Instances that do not have the wanted addresses and were left alone, with the reason.
-    - V(not_idle), V(protected), V(unsettled) (being made or deleted), or V(drifted) with the properties in C(drift).
+    - V(not_idle), V(protected), V(unsettled) (being made or deleted), V(gone) (between two waves), or V(drifted) with the
+      properties in C(drift).
   returned: success
   type: list
   elements: dict

@@ -12,7 +12,7 @@ import typing as t
 from . import ip_configurations, operations, used_addresses, waves
 from .client import Client
 from .documents import Document, at
-from .errors import ArmError, AzureError
+from .errors import ArmError, AzureError, UnavailableError
 from .ip_configurations import SINGLE, Aliases
 from .listing import COMPUTE_VERSION
 from .members import Flexible, Member, Members, Uniform
@@ -70,8 +70,8 @@ class Plan:
 
 
 class Rollout:
-    """``wrote_model`` and ``updated`` say what has been done so far, also after an error; ``touched`` whether that may be more:
-    Azure has been asked to change instances, and has perhaps changed some of a wave that failed."""
+    """``wrote_model`` and ``updated`` say what has been done so far, also after an error; ``touched`` whether it may be more:
+    a wave that failed has perhaps changed some instances, and a write whose answer was lost has perhaps come through."""
 
     def __init__(self, client: Client, request: Request, *, sleep: t.Callable[[float], None] = time.sleep) -> None:
         self._client = client
@@ -113,10 +113,10 @@ class Rollout:
             if number:
                 self._sleep(self._request.pause)
                 members = self._again(written)
-            # As they are now: protected meanwhile, or replaced by another machine.
+            # As they are now: protected meanwhile, or gone, perhaps with another machine under the same number.
             now = [members[item.vm_id].candidate for item in wave if item.vm_id in members]
-            idle = Named.of(item.vm_id for item in wave)
-            chosen, skipped = waves.choose(now, idle=idle, allow_drift=self._request.allow_drift)
+            late += [Skipped(instance_id=item.instance_id, vm_id=item.vm_id, reason="gone") for item in wave if item.vm_id not in members]
+            chosen, skipped = waves.choose(now, idle=self._request.idle, allow_drift=self._request.allow_drift)
             late += skipped
             if chosen:
                 self.touched = True
@@ -192,15 +192,16 @@ class Rollout:
                 "virtualMachineProfile": {"networkProfile": {"networkInterfaceConfigurations": network["networkInterfaceConfigurations"]}}
             }
         }
-        operations.begin(
-            self._client,
-            "PATCH",
-            self._request.path,
-            api_version=self._version,
-            body=body,
-            what=f"writing the model of {plan.before.get('name')}",
-            etag=str(plan.before.get("etag") or ""),
-        ).result(time.monotonic() + self._request.timeout)
+        what, etag = f"writing the model of {plan.before.get('name')}", str(plan.before.get("etag") or "")
+        deadline = time.monotonic() + self._request.timeout
+        try:
+            operations.begin(self._client, "PATCH", self._request.path, api_version=self._version, body=body, what=what, etag=etag).result(
+                deadline
+            )
+        except UnavailableError:
+            # Nobody has said that it did not come through.
+            self.touched = True
+            raise
         self.wrote_model = True
         now = self._scale_set()
         _check_same(plan.after, now)

@@ -184,8 +184,8 @@ class Client:
         url = f"{self._cloud.arm_endpoint}{path}?api-version={api_version}"
         request = HttpRequest(method, url, json=body, headers=dict(headers or {}))
         with self._explained(path, "written to"):
-            # What is written here is the same when it is written twice, and If-Match keeps it from being written over another's.
-            answer = self.pipeline.send_request(request, retry_on_methods=("GET", "PUT", "PATCH", "POST"), _return_pipeline_response=True)
+            # A write whose answer is lost is not sent again: if it came through, the etag has moved on with it.
+            answer = self.pipeline.send_request(request, retry_on_methods=(), _return_pipeline_response=True)
         response: HttpResponse = answer.http_response
         if response.status_code not in (200, 201, 202, 204):
             raise refusal(response.status_code, response.content, path=path, endpoint=self._cloud.arm_endpoint, advice=self._advice)

@@ -16,7 +16,7 @@ from .errors import AzureError
 
 # Azure is still, or no longer, at these.
 UNSETTLED = ("creating", "deleting")
-Reason = t.Literal["not_idle", "protected", "drifted", "unsettled"]
+Reason = t.Literal["not_idle", "protected", "drifted", "unsettled", "gone"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """``drift`` is that of the instance, for reason "drifted"."""
+    """``drift`` is that of the instance, for reason "drifted"; "gone" is one that was there when the waves were planned."""
 
     instance_id: str
     vm_id: str

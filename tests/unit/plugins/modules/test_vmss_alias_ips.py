@@ -259,6 +259,56 @@ def test_an_instance_that_is_protected_between_two_waves_is_left_alone(run: Modu
     assert [(item["instance_id"], item["reason"]) for item in answer["skipped"]] == [("3", "protected")]
 
 
+def test_one_that_is_replaced_between_two_waves_is_another_machine(run: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace(_seconds: float) -> None:
+        run.azure.compute().virtual_machine_scale_sets.begin_delete_instances(
+            GROUP, "gpu", {"instanceIds": ["3"]}, polling_interval=0
+        ).result()
+        run.patch({"sku": {"capacity": 4}})
+
+    monkeypatch.setattr(module, "Rollout", lambda *given: module.alias_rollout.Rollout(*given, sleep=replace))
+    (old,) = run.vm_ids(3)
+    answer = run(count=4, idle_instances=["2", "3"], batch_size=1)
+    assert answer["waves"] == [["2"]]
+    assert [(item["vm_id"], item["reason"]) for item in answer["skipped"] if item["instance_id"] == "3"] == [(old, "gone")]
+
+
+def test_a_model_that_changes_with_the_write_reaches_nobody(run: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    def result(operation: t.Any, deadline: float) -> t.Any:
+        found = followed(operation, deadline)
+        change_image(run)
+        return found
+
+    followed = operations.Operation.result
+    monkeypatch.setattr(operations.Operation, "result", result)
+    answer = run(count=4, idle_instances=run.vm_ids(0))
+    assert answer["failed"] and "changed by somebody else meanwhile" in answer["msg"]
+    assert answer["model_changed"] and answer["waves"] == [] and run.generations() == [(1, 1)] * 4
+
+
+def test_arms_word_that_an_instance_had_the_latest_model_holds_for_all_waves(run: Module) -> None:
+    """The lab shows no security profile of an instance, so that a comparison later than the write would find a difference."""
+    run.patch({"properties": {"virtualMachineProfile": {"securityProfile": {"encryptionAtHost": True}}}})
+    every = {"instanceIds": ["*"]}
+    run.azure.compute().virtual_machine_scale_sets.begin_update_instances(GROUP, "gpu", every, polling_interval=0).result()
+    assert run(count=3, idle_instances=["0", "1"], batch_size=1)["waves"] == [["0"], ["1"]]
+
+
+def test_success_without_effect_is_no_success(run: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Azure leaves a protected instance out of an upgrade, and does not say so."""
+    begin = operations.begin
+
+    def begun(client: t.Any, method: str, path: str, **given: t.Any) -> t.Any:
+        if method == "POST":
+            run.protect("1")
+        return begin(client, method, path, **given)
+
+    monkeypatch.setattr(operations, "begin", begun)
+    answer = run(count=3, idle_instances=["0", "1"])
+    assert answer["failed"] and "Azure reports success, but instances 1 do not have 3 addresses" in answer["msg"]
+    assert run.aliases() == [3, 2, 2, 2]
+
+
 # Addresses in use
 
 
@@ -402,6 +452,13 @@ def test_an_operation_without_end(run: Module) -> None:
     run.fault(method="POST", path="manualupgrade", operation="never")
     answer = run(count=3, idle_instances=["0"], timeout=1)
     assert answer["failed"] and "has not ended in time" in answer["msg"] and "/operations/" in answer["msg"]
+
+
+def test_a_write_whose_answer_is_lost_may_have_come_through(run: Module) -> None:
+    met = run.fault(method="PATCH", path="virtualMachineScaleSets/gpu", answer="cut")
+    answer = run(count=3, idle_instances=["0"])
+    assert answer["failed"] and "cannot be written to" in answer["msg"] and answer["changed"] and met.seen == 1
+    assert run(count=3, idle_instances=["0"])["waves"] == [["0"]]
 
 
 def test_a_subnet_without_room(run: Module) -> None:
