@@ -67,8 +67,9 @@ options:
     default: []
   addresses_in_use:
     description:
-      - The addresses that pods hold, one entry each, as the nodes keep them in C(/run/gpufleet/pods). Only C(address), C(namespace) and
-        C(pod) are looked at, and C(instance), which you may add to have it in the message.
+      - The addresses that pods hold, one entry each, as the nodes keep them in C(/run/gpufleet/pods).
+      - C(address) is compared. C(namespace), C(pod), C(container_id), and C(instance), which you may add, are for the message. Other keys
+        are left alone.
       - Needed where addresses go. If one of them is in use, nothing is changed, also not on instances without pods.
     type: list
     elements: dict
@@ -100,7 +101,7 @@ EXAMPLES = r"""
     resource_group: train-west
     scale_set: gpu-a
     count: 26
-    idle_instances: "{{ groups['scale_set_gpu_a'] | intersect(groups['idle'] | default([])) | map('extract', hostvars, 'vm_id') | list }}"
+    idle_instances: "{{ groups['scale_set_gpu_a'] | intersect(groups['idle'] | default([])) | map('extract', hostvars, 'vm_id') }}"
     batch_size: 10
     pause: 60
   delegate_to: localhost
@@ -119,8 +120,8 @@ EXAMPLES = r"""
     resource_group: train-west
     scale_set: gpu-a
     count: 10
-    idle_instances: "{{ idle_vm_ids }}"
-    addresses_in_use: "{{ pod_records }}"
+    idle_instances: "{{ groups['idle'] | map('extract', hostvars, 'vm_id') }}"
+    addresses_in_use: "{{ groups['scale_set_gpu_a'] | map('extract', hostvars, 'held') | flatten }}"
   delegate_to: localhost
   run_once: true
 """

@@ -18,6 +18,8 @@ from .errors import AzureError
 
 # A message is one line; all of them are in the module's answer.
 NAMED = 10
+# Of a container's id, as runtimes show it.
+SHORT = 12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,8 +47,9 @@ def parse(entries: t.Iterable[Document]) -> list[Use]:
                 f"addresses_in_use, entry {number}: address {entry.get('address')!r} is no IP address; "
                 "give the records of /run/gpufleet/pods as they are"
             ) from error
-        texts = {key: str(entry.get(key) or "") for key in ("namespace", "pod", "instance")}
-        found.append(Use(address=address, **texts))
+        # A runtime that is not Kubernetes gives neither a namespace nor a pod's name.
+        pod = str(entry.get("pod") or "") or str(entry.get("container_id") or "")[:SHORT]
+        found.append(Use(address=address, namespace=str(entry.get("namespace") or "-"), pod=pod, instance=str(entry.get("instance") or "")))
     return found
 
 

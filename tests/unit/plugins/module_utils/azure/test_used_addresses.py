@@ -34,6 +34,11 @@ def test_a_nodes_record_is_taken_as_it_is() -> None:
     assert str(use) == "10.0.0.17 of pod train/worker-0 on gpu000003"
 
 
+def test_without_a_pods_name_the_container_is_named() -> None:
+    (use,) = used_addresses.parse([{**RECORD, "namespace": "", "pod": "", "container_id": "0123456789abcdef"}])
+    assert str(use) == "10.0.0.17 of pod -/0123456789ab"
+
+
 @pytest.mark.parametrize("entry", [{}, {"address": None}, {"address": "10.0.0.300"}, {"address": "10.0.0.0/28"}])
 def test_an_entry_without_an_address(entry: dict[str, t.Any]) -> None:
     with pytest.raises(AzureError, match=r"addresses_in_use, entry 2: address .* is no IP address"):
