@@ -189,15 +189,19 @@ def change_image(run: Module) -> None:
     run.patch({"properties": {"virtualMachineProfile": {"storageProfile": {"imageReference": reference}}}})
 
 
-def test_an_image_does_not_ride_along(run: Module) -> None:
+def test_an_image_does_not_ride_along(run: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    # Where a test before has loaded Ansible's controller, warnings are printed and not answered.
+    monkeypatch.setattr(module.AnsibleModule, "warn", lambda _module, text: warned.append(text))
     change_image(run)
     answer = run(count=4, idle_instances=run.vm_ids(0, 1))
     assert answer["model_changed"] and answer["waves"] == []
     drifted = [item for item in answer["skipped"] if item["reason"] == "drifted"]
     assert [item["instance_id"] for item in drifted] == ["0", "1"]
     assert drifted[0]["drift"] == ["storageProfile.imageReference.offer", "storageProfile.imageReference.sku"]
-    assert "instance 0 is left as it is, since bringing it to the latest model would also change storageProfile.i" in str(
-        answer["warnings"]
+    assert len(warned) == 2 and warned[0] == (
+        "instance 0 is left as it is, since bringing it to the latest model would also change storageProfile.imageReference.offer, "
+        "storageProfile.imageReference.sku; name it in allow_model_drift if that is meant"
     )
     assert run.aliases() == [2, 2, 2, 2] and run.generations() == [(1, 1)] * 4
 
