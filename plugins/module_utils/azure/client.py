@@ -55,10 +55,10 @@ class Client:
     """Logged in to one cloud. Used by many threads at once; close it when done."""
 
     def __init__(
-        self, *, login: Login, cloud: Cloud, parallel: int, caller: str = "azure_vmss", advice: t.Mapping[str, str] = _ADVICE
+        self, *, login: Login, cloud: Cloud, parallel: int, caller: str = "azure_vmss", advice: t.Mapping[str, str] | None = None
     ) -> None:
         """``parallel`` is how many connections are kept open. ``caller`` is the plugin, which Azure's logs name; ``advice`` says, by
-        Azure's codes, which of its options to correct. Raises AzureError when the login fails.
+        Azure's codes, which of its options to correct, by default for the inventory. Raises AzureError when the login fails.
         """
         self._login = login
         self._cloud = cloud
@@ -269,8 +269,9 @@ def same_server(link: str, endpoint: str) -> bool:
     return there.scheme == "https" and (there.port or 443) == (home.port or 443) and (host == arm or host.endswith(f".{arm}"))
 
 
-def refusal(status: int, body: bytes, *, path: str, endpoint: str, advice: t.Mapping[str, str] = _ADVICE) -> ArmError:
+def refusal(status: int, body: bytes, *, path: str, endpoint: str, advice: t.Mapping[str, str] | None = None) -> ArmError:
     """The error for an answer of ARM that is no success; Azure's body is {"error": {"code": ..., "message": ...}}."""
+    advice = _ADVICE if advice is None else advice
     document = parse(body)
     error = document.get("error") if isinstance(document, dict) else None
     code = str(error.get("code") or "") if isinstance(error, dict) else ""

@@ -114,7 +114,7 @@ def changed(held: t.Sequence[Document], wanted: Aliases, **more: t.Any) -> list[
         )
     # Names that go count too: a block under the name of an address that it replaces would be that ipConfiguration changed.
     names = _free_names({str(item.get("name")).lower() for item in held}, PREFIXES[wanted.prefix_length])
-    return [*kept, *(_new(next(names), primary, wanted.prefix_length, more) for _ in range(missing))]
+    return [*kept, *(_new(next(names), primary, wanted.prefix_length, more) for _missing in range(missing))]
 
 
 def is_alias(item: Document, primary: Document) -> bool:
