@@ -9,7 +9,7 @@ import dataclasses
 import time
 import typing as t
 
-from . import ip_configurations, operations, used_addresses, waves
+from . import ip_configurations, model_drift, operations, used_addresses, waves
 from .client import Client
 from .documents import Document, at
 from .errors import ArmError, AzureError, UnavailableError
@@ -205,6 +205,13 @@ class Rollout:
         self.wrote_model = True
         now = self._scale_set()
         _check_same(plan.after, now)
+        kept = at(now, "properties", "virtualMachineProfile", "networkProfile")
+        lost = model_drift.uncovered(network, kept, "networkProfile")
+        if lost:
+            raise AzureError(
+                f"the model of scale set {now.get('name')} does not have what was written ({', '.join(lost)}): no instance is brought to it; "
+                "look at it in Azure and run again"
+            )
         return now
 
 

@@ -39,6 +39,8 @@ SPEC: t.Mapping[str, dict[str, t.Any]] = {
     "cloud": {"type": "str", "choices": ["AzureCloud", "AzureChinaCloud", "AzureUSGovernment"]},
     "client_secret": {"type": "str", "no_log": True},
     "certificate_password": {"type": "str", "no_log": True},
+    # Ansible takes every name with "token" for a secret; this one is a path.
+    "federated_token_file": {"type": "str", "no_log": False},
     "env_file": {"type": "path"},
 }
 

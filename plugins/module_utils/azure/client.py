@@ -283,7 +283,9 @@ def refusal(status: int, body: bytes, *, path: str, endpoint: str, advice: t.Map
     elif status == 403:
         hint = advice["AuthorizationFailed"]
     elif status == 429:
-        hint = f"still throttled after {RETRIES} retries or {PAGE_SECONDS} s: something else uses up this identity's calls; wait and run again"
+        hint = (
+            f"still throttled after {RETRIES} retries or {PAGE_SECONDS} s: something else uses up this identity's calls; wait and run again"
+        )
     elif status >= 500:
         hint = f"still so after {RETRIES} retries: see the state of this Azure region and run again"
     else:

@@ -32,12 +32,12 @@ def between(machine: Document, scale_set: Document) -> tuple[str, ...]:
     properties, profile = at(machine, "properties"), at(scale_set, "properties", "virtualMachineProfile")
     if properties.get("latestModelApplied") is True:
         return ()
-    found = set(_uncovered({"name": at(scale_set, "sku").get("name")}, at(machine, "sku"), "sku"))
+    found = set(uncovered({"name": at(scale_set, "sku").get("name")}, at(machine, "sku"), "sku"))
     # A model without data disks has no such list, or an empty one.
     wanted = {**profile, "storageProfile": {"dataDisks": [], **at(profile, "storageProfile")}}
     for part in SHOWN:
-        found.update(_uncovered(wanted.get(part), properties.get(part), part))
-    found.update(_uncovered(at(profile, "extensionProfile").get("extensions") or [], _extensions(machine), "extensionProfile"))
+        found.update(uncovered(wanted.get(part), properties.get(part), part))
+    found.update(uncovered(at(profile, "extensionProfile").get("extensions") or [], _extensions(machine), "extensionProfile"))
     if not found and not _network_differs(machine, scale_set):
         return (UNSEEN,)
     return tuple(sorted(found))
@@ -50,7 +50,7 @@ def _network_differs(machine: Document, scale_set: Document) -> bool:
         return True
     wanted = at(scale_set, "properties", "virtualMachineProfile", "networkProfile").get("networkInterfaceConfigurations")
     held = at(machine, "properties", "networkProfileConfiguration").get("networkInterfaceConfigurations")
-    return bool(_uncovered(wanted, held, ""))
+    return bool(uncovered(wanted, held, ""))
 
 
 def _extensions(machine: Document) -> list[Document]:
@@ -59,12 +59,12 @@ def _extensions(machine: Document) -> list[Document]:
     return [{**item, "name": str(item.get("name")).rpartition("/")[2]} for item in found]
 
 
-def _uncovered(wanted: t.Any, held: t.Any, path: str) -> list[str]:
+def uncovered(wanted: t.Any, held: t.Any, path: str) -> list[str]:
     """The paths at which an instance does not have what the model says. What the instance has besides is ARM's own: ids, exact versions."""
     if isinstance(wanted, dict):
         inside = held if isinstance(held, dict) else {}
         return [
-            each for key, value in wanted.items() if key not in NOT_COMPARED for each in _uncovered(value, inside.get(key), f"{path}.{key}")
+            each for key, value in wanted.items() if key not in NOT_COMPARED for each in uncovered(value, inside.get(key), f"{path}.{key}")
         ]
     if isinstance(wanted, list):
         return _uncovered_items(wanted, held if isinstance(held, list) else [], path)
@@ -82,11 +82,11 @@ def _uncovered_items(wanted: list[t.Any], held: list[t.Any], path: str) -> list[
         (key for key in IDENTITIES if wanted + held and all(isinstance(item, dict) and key in item for item in wanted + held)), ""
     )
     if not identity:
-        return [] if len(wanted) == len(held) and not any(_uncovered(*pair, path) for pair in zip(wanted, held, strict=True)) else [path]
+        return [] if len(wanted) == len(held) and not any(uncovered(*pair, path) for pair in zip(wanted, held, strict=True)) else [path]
     there = {str(item[identity]).lower(): item for item in held}
     found: list[str] = []
     for item in wanted:
         other = there.pop(str(item[identity]).lower(), None)
         place = f"{path}[{item[identity]}]"
-        found += [place] if other is None else _uncovered(item, other, place)
+        found += [place] if other is None else uncovered(item, other, place)
     return [*found, *(f"{path}[{item[identity]}]" for item in there.values())]

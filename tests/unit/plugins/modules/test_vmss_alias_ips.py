@@ -277,17 +277,32 @@ def test_one_that_is_replaced_between_two_waves_is_another_machine(run: Module, 
     assert [(item["vm_id"], item["reason"]) for item in answer["skipped"] if item["instance_id"] == "3"] == [(old, "gone")]
 
 
-def test_a_model_that_changes_with_the_write_reaches_nobody(run: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+def change_nic(run: Module) -> None:
+    held = run.azure.current.fleet.scale_set("gpu").model["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"][0]
+    nic = {**held, "properties": {**held["properties"], "enableAcceleratedNetworking": False}}
+    run.patch({"properties": {"virtualMachineProfile": {"networkProfile": {"networkInterfaceConfigurations": [nic]}}}})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (change_image, "changed by somebody else meanwhile"),
+        (change_nic, "(networkProfile.networkInterfaceConfigurations[nic].properties.enableAcceleratedNetworking)"),
+    ],
+)
+def test_a_model_that_is_not_as_it_was_written_reaches_nobody(
+    run: Module, monkeypatch: pytest.MonkeyPatch, change: t.Callable[[Module], None], said: str
+) -> None:
     def result(operation: t.Any, deadline: float) -> t.Any:
         found = followed(operation, deadline)
-        change_image(run)
+        change(run)
         return found
 
     followed = operations.Operation.result
     monkeypatch.setattr(operations.Operation, "result", result)
     answer = run(count=4, idle_instances=run.vm_ids(0))
-    assert answer["failed"] and "changed by somebody else meanwhile" in answer["msg"]
-    assert answer["model_changed"] and answer["waves"] == [] and run.generations() == [(1, 1)] * 4
+    assert answer["failed"] and said in answer["msg"]
+    assert answer["model_changed"] and answer["waves"] == [] and run.aliases() == [2, 2, 2, 2] and run.generations() == [(1, 1)] * 4
 
 
 def test_arms_word_that_an_instance_had_the_latest_model_holds_for_all_waves(run: Module) -> None:
