@@ -118,6 +118,12 @@ class Context:
             )
         return found
 
+    def unchanged(self, request: web.Request, etag: str) -> None:
+        """Refuse a write to what is no longer as its writer has read it. Raises ArmError."""
+        wanted = request.headers.get("If-Match")
+        if wanted not in (None, "*", etag):
+            raise errors.precondition_failed(wanted or "", etag)
+
     def operation(
         self,
         request: web.Request,

@@ -55,3 +55,7 @@ def instance_not_found(instance_id: str) -> ArmError:
 
 def bad_parameter(name: str, message: str) -> ArmError:
     return ArmError(400, "InvalidParameter", f"The value of parameter {name} is invalid. {message}")
+
+
+def precondition_failed(wanted: str, etag: str) -> ArmError:
+    return ArmError(412, "PreconditionFailed", f"The condition '{wanted}' is not met: the etag of the resource is '{etag}'.")

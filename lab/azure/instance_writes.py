@@ -78,6 +78,7 @@ class InstanceWrites:
     def put_interface(self, request: web.Request, body: Document) -> Answer:
         """The ipConfigurations of a Flexible instance's NIC."""
         item = self._network.owner(request)
+        self._context.unchanged(request, interfaces.etag(item))
         listed = (body.get("properties") or {}).get("ipConfigurations")
         if not isinstance(listed, list) or not listed:
             raise errors.bad_parameter("ipConfigurations", "A network interface must have at least one.")

@@ -37,6 +37,9 @@ def uniform(fleet: Fleet, item: Instance, *, view: bool) -> Document:
             "protectFromScaleIn": item.protected_from_scale_in,
             "protectFromScaleSetActions": item.protected_from_scale_set_actions,
         }
+    extensions = applied["virtualMachineProfile"].get("extensionProfile", {}).get("extensions", [])
+    if extensions:
+        document["resources"] = [_extension(fleet, item, each) for each in extensions]
     if item.zone:
         document["zones"] = [item.zone]
     if view:
@@ -64,6 +67,17 @@ def flexible(fleet: Fleet, item: Instance, *, view: bool) -> Document:
     if view:
         document["properties"]["instanceView"] = instance_view(item, uniform=False)
     return document
+
+
+def _extension(fleet: Fleet, item: Instance, extension: Document) -> Document:
+    """An extension of the model as the instance has it: a resource of its own."""
+    return {
+        "name": extension["name"],
+        "id": f"{names.instance(fleet, item)}/extensions/{extension['name']}",
+        "type": "Microsoft.Compute/virtualMachines/extensions",
+        "location": fleet.description.location,
+        "properties": {**extension.get("properties", {}), "provisioningState": "Succeeded"},
+    }
 
 
 def instance_view(item: Instance, *, uniform: bool) -> Document:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import typing as t
+import uuid
 
 from ..fleet import Fleet, Instance
 from . import names
@@ -19,6 +20,7 @@ def render(fleet: Fleet, item: Instance) -> Document:
     document: Document = {
         "name": resource.rpartition("/")[2],
         "id": resource,
+        "etag": etag(item),
         "properties": {
             "provisioningState": "Succeeded",
             "resourceGuid": item.vm_id,
@@ -34,6 +36,12 @@ def render(fleet: Fleet, item: Instance) -> Document:
     if not names.is_uniform(fleet, item):
         document |= {"type": "Microsoft.Network/networkInterfaces", "location": fleet.description.location}
     return document
+
+
+def etag(item: Instance) -> str:
+    """Another one for other ipConfigurations, the only thing about a NIC that changes here. Weak, as Microsoft.Network writes it."""
+    held = " ".join(f"{each.name}={each.address}/{each.prefix_length}" for each in item.configurations)
+    return f'W/"{uuid.uuid5(uuid.UUID(item.vm_id), held)}"'
 
 
 def ip_configuration(fleet: Fleet, item: Instance, number: int) -> Document:

@@ -69,7 +69,7 @@ class SetWrites:
     def patch(self, request: web.Request, body: Document) -> Answer:
         """Merge into what is there; what is not named stays."""
         found = self._context.scale_set(request)
-        self._unchanged(request, found)
+        self._context.unchanged(request, scale_sets.etag(found))
         whole = _whole(found, len(self._context.fleet.instances_of(found.name)))
         # Tags are one value: what is given replaces all of them.
         tags = {"tags": body["tags"]} if body.get("tags") is not None else {}
@@ -78,18 +78,11 @@ class SetWrites:
     def put(self, request: web.Request, body: Document) -> Answer:
         """Give the whole anew. New sets are made by the description alone."""
         found = self._context.scale_set(request)
-        self._unchanged(request, found)
+        self._context.unchanged(request, scale_sets.etag(found))
         for key in ("location", "sku", "properties"):
             if key not in body:
                 raise ArmError(400, "InvalidRequestContent", f"The request content was invalid: the required property '{key}' is missing.")
         return self._write(request, found, body)
-
-    def _unchanged(self, request: web.Request, found: ScaleSet) -> None:
-        wanted = request.headers.get("If-Match")
-        if wanted not in (None, "*", scale_sets.etag(found)):
-            raise ArmError(
-                412, "PreconditionFailed", f"The condition '{wanted}' is not met: the etag of the resource is '{scale_sets.etag(found)}'."
-            )
 
     def _write(self, request: web.Request, found: ScaleSet, whole: Document) -> Answer:
         capacity = _capacity(found, whole)

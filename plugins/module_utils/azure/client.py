@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the gpufleet maintainers
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading ARM as raw JSON, page by page, through the SDK's own pipeline.
+"""ARM as raw JSON, lists page by page, through the SDK's own pipeline.
 
 Typed SDK models cost 24 times the CPU of the raw documents at 7,500 instances (measured), so only the SDK's
 pipeline is used: its credential, retry and throttling policies. The provider-registration policy is left out,
-because an inventory must never write.
+because an inventory must never write. What writes does so through operations.py.
 """
 
 from __future__ import annotations
@@ -54,10 +54,15 @@ _ADVICE = {
 class Client:
     """Logged in to one cloud. Used by many threads at once; close it when done."""
 
-    def __init__(self, *, login: Login, cloud: Cloud, parallel: int) -> None:
-        """``parallel`` is how many connections are kept open. Raises AzureError when the login fails."""
+    def __init__(
+        self, *, login: Login, cloud: Cloud, parallel: int, caller: str = "azure_vmss", advice: t.Mapping[str, str] | None = None
+    ) -> None:
+        """``parallel`` is how many connections are kept open. ``caller`` is the plugin, which Azure's logs name; ``advice`` says, by
+        Azure's codes, which of its options to correct, by default for the inventory. Raises AzureError when the login fails.
+        """
         self._login = login
         self._cloud = cloud
+        self._advice = advice
         self._reading = threading.Lock()
         taken = credential(login, cloud)
         try:
@@ -91,13 +96,13 @@ class Client:
             retry_backoff_max=BACKOFF_MAX_SECONDS,
             timeout=PAGE_SECONDS,
         )
-        self._pipeline: t.Any = ARMPipelineClient(
+        self.pipeline: t.Any = ARMPipelineClient(
             base_url=cloud.arm_endpoint,
             transport=transport,
             policies=[
                 policies.RequestIdPolicy(),
                 policies.HeadersPolicy({"Accept": "application/json"}),
-                policies.UserAgentPolicy(base_user_agent="gpufleet.vmss.azure_vmss"),
+                policies.UserAgentPolicy(base_user_agent=f"gpufleet.vmss.{caller}"),
                 policies.ProxyPolicy(),
                 retry,
                 Paced(Pace(parallel=parallel, clock=time.monotonic, sleep=time.sleep), retry),
@@ -109,7 +114,7 @@ class Client:
         return self
 
     def __exit__(self, *details: object) -> None:
-        self._pipeline.close()
+        self.pipeline.close()
 
     def pages(self, path: str, make: t.Callable[[list[Document]], T], *, api_version: str, **parameters: str) -> list[T]:
         """What ``make`` makes of each page of a list, whose documents are then dropped.
@@ -160,6 +165,36 @@ class Client:
             raise IncompleteError(f"{GRAPH_PATH}: {count} of {total} rows came, and no link to the others; run again")
         return made
 
+    def document(self, path: str, *, api_version: str) -> Document:
+        """One resource. Raises AzureError, ArmError for what ARM refuses."""
+        found = parse(self._get(f"{self._cloud.arm_endpoint}{path}?api-version={api_version}", path))
+        if not isinstance(found, dict):
+            raise IncompleteError(f"{path}: ARM answered {_kind(found)} where a document belongs; run again")
+        return found
+
+    def send(
+        self, method: str, path: str, *, api_version: str, body: t.Mapping[str, t.Any], headers: t.Mapping[str, str] | None = None
+    ) -> t.Any:
+        """A write: the SDK's response to it, as what follows its operation takes it. Raises as ``document`` does.
+
+        A refusal that comes with a Retry-After is waited out and asked again, whatever its status.
+        """
+        from azure.core.rest import HttpRequest
+
+        url = f"{self._cloud.arm_endpoint}{path}?api-version={api_version}"
+        request = HttpRequest(method, url, json=body, headers=dict(headers or {}))
+        with self._explained(path, "written to"):
+            # A write whose answer is lost is not sent again: if it came through, the etag has moved on with it.
+            answer = self.pipeline.send_request(request, retry_on_methods=(), _return_pipeline_response=True)
+        response: HttpResponse = answer.http_response
+        if response.status_code not in (200, 201, 202, 204):
+            raise refusal(response.status_code, response.content, path=path, endpoint=self._cloud.arm_endpoint, advice=self._advice)
+        return answer
+
+    @property
+    def endpoint(self) -> str:
+        return self._cloud.arm_endpoint
+
     def _next(self, link: object, path: str, seen: set[str]) -> str | None:
         if not link:
             return None
@@ -173,20 +208,27 @@ class Client:
 
     def _get(self, url: str, path: str, body: Document | None = None) -> bytes:
         """One answer. With ``body`` it is a query, which reads like a GET and is asked again like one."""
-        from azure.core.exceptions import AzureError as SdkError
-        from azure.core.exceptions import ClientAuthenticationError
         from azure.core.rest import HttpRequest
 
-        try:
+        with self._explained(path):
             request = HttpRequest("POST", url, json=body) if body else HttpRequest("GET", url)
-            response: HttpResponse = self._pipeline.send_request(request, retry_on_methods=("GET", "POST"))
+            response: HttpResponse = self.pipeline.send_request(request, retry_on_methods=("GET", "POST"))
+        if response.status_code != 200:
+            raise refusal(response.status_code, response.content, path=path, endpoint=self._cloud.arm_endpoint, advice=self._advice)
+        return response.content
+
+    @contextlib.contextmanager
+    def _explained(self, path: str, done: str = "read") -> t.Iterator[None]:
+        """Turns what the SDK raises without an answer of ARM into AzureError."""
+        from azure.core.exceptions import AzureError as SdkError
+        from azure.core.exceptions import ClientAuthenticationError
+
+        try:
+            yield
         except ClientAuthenticationError as error:
             raise AzureError(self._login.redact(f"{path}: the login is no longer accepted ({error.message}); run again")) from error
         except SdkError as error:
-            raise UnavailableError(f"ARM at {self._cloud.arm_endpoint} cannot be read: {unreachable(str(error))} ({path})") from error
-        if response.status_code != 200:
-            raise refusal(response.status_code, response.content, path=path, endpoint=self._cloud.arm_endpoint)
-        return response.content
+            raise UnavailableError(f"ARM at {self._cloud.arm_endpoint} cannot be {done}: {unreachable(str(error))} ({path})") from error
 
 
 @contextlib.contextmanager
@@ -227,26 +269,29 @@ def same_server(link: str, endpoint: str) -> bool:
     return there.scheme == "https" and (there.port or 443) == (home.port or 443) and (host == arm or host.endswith(f".{arm}"))
 
 
-def refusal(status: int, body: bytes, *, path: str, endpoint: str) -> ArmError:
-    """The error for an answer of ARM that is not 200; Azure's body is {"error": {"code": ..., "message": ...}}."""
+def refusal(status: int, body: bytes, *, path: str, endpoint: str, advice: t.Mapping[str, str] | None = None) -> ArmError:
+    """The error for an answer of ARM that is no success; Azure's body is {"error": {"code": ..., "message": ...}}."""
+    advice = _ADVICE if advice is None else advice
     document = parse(body)
     error = document.get("error") if isinstance(document, dict) else None
     code = str(error.get("code") or "") if isinstance(error, dict) else ""
     said = str(error.get("message") or "") if isinstance(error, dict) else ""
-    if code in _ADVICE:
-        advice = _ADVICE[code]
+    if code in advice:
+        hint = advice[code]
     elif status == 401:
-        advice = "the token is not accepted: check tenant_id, authority and audience"
+        hint = "the token is not accepted: check tenant_id, authority and audience"
     elif status == 403:
-        advice = _ADVICE["AuthorizationFailed"]
+        hint = advice["AuthorizationFailed"]
     elif status == 429:
-        advice = f"still throttled after {RETRIES} retries or {PAGE_SECONDS} s: something else uses up this identity's calls; wait, or lower parallel"
+        hint = (
+            f"still throttled after {RETRIES} retries or {PAGE_SECONDS} s: something else uses up this identity's calls; wait and run again"
+        )
     elif status >= 500:
-        advice = f"still so after {RETRIES} retries: see the state of this Azure region and run again"
+        hint = f"still so after {RETRIES} retries: see the state of this Azure region and run again"
     else:
-        advice = "check the inventory's options"
+        hint = advice.get("", "check the inventory's options")
     reason = " ".join(filter(None, (str(status), code, said.strip().splitlines()[0] if said.strip() else "")))
-    return ArmError(f"ARM at {endpoint} refuses {path}: {reason.rstrip('.')}; {advice}", status=status, code=code)
+    return ArmError(f"ARM at {endpoint} refuses {path}: {reason.rstrip('.')}; {hint}", status=status, code=code)
 
 
 def parse(body: bytes) -> t.Any:

@@ -179,6 +179,29 @@ def test_the_nic_of_a_flexible_instance_is_written_itself(fresh_azure: t.Any) ->
         nics.begin_create_or_update(GROUP, nic.name, nic)
 
 
+def test_an_old_etag_of_a_nic_is_refused(fresh_azure: t.Any) -> None:
+    nics = fresh_azure.network().network_interfaces
+    nic = next(item for item in nics.list(GROUP) if item.name.startswith("cpub"))
+    old = nic.etag
+    nic.ip_configurations = nic.ip_configurations[:2]
+    written = nics.begin_create_or_update(GROUP, nic.name, nic, headers={"If-Match": old}).result()
+    assert written.etag not in (None, old)
+    nic.ip_configurations = nic.ip_configurations[:1]
+    with pytest.raises(HttpResponseError) as caught:
+        nics.begin_create_or_update(GROUP, nic.name, nic, headers={"If-Match": old})
+    assert caught.value.status_code == 412 and caught.value.error and caught.value.error.code == "PreconditionFailed"
+    assert nics.get(GROUP, nic.name).etag == written.etag
+
+
+def test_an_instance_has_the_extensions_of_the_model_that_it_was_brought_to(sets: t.Any, machines: t.Any) -> None:
+    added = {"name": "agent", "properties": {"publisher": "p", "type": "t", "typeHandlerVersion": "1.0"}}
+    sets.begin_update(GROUP, "gpua", {"properties": {"virtualMachineProfile": {"extensionProfile": {"extensions": [added]}}}}).result()
+    assert not machines.get(GROUP, "gpua", "0").resources
+    sets.begin_update_instances(GROUP, "gpua", {"instanceIds": ["0"]}).result()
+    (found,) = machines.get(GROUP, "gpua", "0").resources
+    assert found.name == "agent" and found.as_dict()["properties"] == {**added["properties"], "provisioningState": "Succeeded"}
+
+
 def test_flexible_instances_take_tags_and_user_data_and_go(fresh_azure: t.Any) -> None:
     machines = fresh_azure.compute().virtual_machines
     name = next(item.name for item in machines.list(GROUP) if item.name.startswith("cpub"))
