@@ -89,7 +89,7 @@ notes:
     (or the actions C(Microsoft.Compute/virtualMachineScaleSets/write), C(.../manualupgrade/action), C(.../read) and those below it,
     C(Microsoft.Network/virtualNetworks/subnets/join/action), C(Microsoft.Network/networkInterfaces/read) and C(.../write))."
   - A set whose upgrade policy is Automatic or Rolling is refused where its model must be written, since Azure would change all instances at once.
-  - Instances with protection from scale set actions are skipped and named.
+  - Instances with protection from scale set actions are left alone and named.
 seealso:
   - plugin: gpufleet.vmss.azure_vmss
     plugin_type: inventory
@@ -143,7 +143,7 @@ waves:
   type: list
   elements: list
   sample: [["0", "1"], ["2"]]
-skipped:
+left_alone:
   description:
     - Instances that do not have the wanted addresses and were left alone, with the reason.
     - V(not_idle), V(protected), V(unsettled) (being made or deleted), V(gone) (between two waves), or V(drifted) with the
@@ -279,7 +279,8 @@ def _converge(module: AnsibleModule, rollout: Rollout, answer: dict[str, t.Any])
         "model_changed": plan.writes_model,
         "waves": done,
         "ip_configurations": [item["name"] for item in ip_configurations.aliases(model)] if model else [],
-        "skipped": [{**dataclasses.asdict(item), "drift": list(item.drift)} for item in skipped],
+        # Not "skipped": Ansible would take the whole task for skipped.
+        "left_alone": [{**dataclasses.asdict(item), "drift": list(item.drift)} for item in skipped],
         "diff": _diff(plan),
     }
 

@@ -32,7 +32,9 @@ def cni(command):
         environment = dict(
             os.environ, CNI_COMMAND=command, CNI_CONTAINERID=NAME, CNI_NETNS=f"/run/netns/{NAME}", CNI_IFNAME="eth0", CNI_PATH=FOLDERS
         )
-        done = subprocess.run([str(program)], input=json.dumps(given), env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [str(program)], input=json.dumps(given), env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
         if done.returncode and command == "ADD":
             return f"{plugin['type']}: {done.stdout.strip() or done.stderr.strip()}"
         result = json.loads(done.stdout) if done.stdout.strip() else result

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from ..spec import NodeError
 from ..system import System
