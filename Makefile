@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test test-slow test-kill test-vm test-peers test-properties check lint types unit unit-other unit-node docs-lint drift swagger sanity integration molecule live-check bench bench-converge bench-inventory docs generate lock clean
+.PHONY: help demo demo-down test test-slow test-kill test-vm test-peers test-properties check lint types unit unit-other unit-node docs-lint drift swagger sanity integration molecule live-check bench bench-converge bench-inventory bench-network docs generate lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -83,10 +83,13 @@ molecule: $(PREPARE) ## the whole site on a lab by molecule; needs root
 live-check: $(PREPARE) ## a real subscription's answers beside the lab's: make live-check ARGUMENTS="--subscription ... --group ... --uniform ... --flexible ..."
 	@$(BIN)/python tests/live/check.py $(ARGUMENTS)
 
-bench: bench-converge bench-inventory ## all benchmarks
+bench: bench-converge bench-inventory bench-network ## all benchmarks
 
 bench-inventory: $(PREPARE) ## 7,500 instances listed, beside azure_rm where make test-peers has fetched it; ARGUMENTS=--quick beside 1,000
 	@$(BIN)/python tests/bench/inventory.py $(ARGUMENTS)
+
+bench-network: $(PREPARE) ## pods on alias addresses beside their hosts and VXLAN, ADD beside ptp, the plan; needs root
+	@$(BIN)/python tests/bench/network.py $(ARGUMENTS)
 
 bench-converge: $(PREPARE) ## cost of a converge against the same settings as tasks; needs root
 	@$(BIN)/python tests/bench/converge.py
