@@ -78,7 +78,7 @@ integration: $(PREPARE) ## tests on a lab; need root
 	@$(SUITE) integration $(BIN)/python -m pytest -q -rs tests/integration
 
 molecule: $(PREPARE) ## the whole site on a lab by molecule; needs root
-	@$(SUITE) molecule scripts/molecule test
+	@$(SUITE) molecule scripts/molecule test --all
 
 live-check: $(PREPARE) ## a real subscription's answers beside the lab's: make live-check ARGUMENTS="--subscription ... --group ... --uniform ... --flexible ..."
 	@$(BIN)/python tests/live/check.py $(ARGUMENTS)

@@ -13,7 +13,7 @@ import pathlib
 import typing as t
 
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node import alias_rules, rules
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import installed_file
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import installed_file, launcher
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.facts.model import Rules
 from ansible_collections.gpufleet.vmss.plugins.module_utils.node.subsystems.traffic_accounting import desired_rules
 from cni_node import CniNode, Namespace
@@ -29,7 +29,7 @@ class Node(CniNode):
         self.folder, self.number = folder, number
         self.plugin = folder / "bin" / "gpufleet-alias"
         self.plugin.parent.mkdir(parents=True)
-        self.plugin.write_text(installed_file.text(), encoding="utf-8")
+        self.plugin.write_text(installed_file.text().replace(launcher.CACHE, str(folder / "cache")), encoding="utf-8")
         self.plugin.chmod(0o755)
         self.records, self.leases = folder / "pods", folder / "leases"
         self.network, self.fabric, self.pods = Namespace(), router, []

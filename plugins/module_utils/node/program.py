@@ -25,6 +25,7 @@ SOURCES = (
     "cni/conflist.py",
     "cni/gpufleet_alias.py",
     "cni/installed_file.py",
+    "cni/launcher.py",
     "cni/plain_json.py",
     "cni/rtnetlink.py",
     "converge.py",

@@ -9,7 +9,7 @@ import pathlib
 import typing as t
 
 import pytest
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import installed_file
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import installed_file, launcher
 from cni_node import CniNode
 
 
@@ -17,7 +17,7 @@ from cni_node import CniNode
 def node(tmp_path: pathlib.Path) -> t.Iterator[CniNode]:
     plugin = tmp_path / "bin" / "gpufleet-alias"
     plugin.parent.mkdir()
-    plugin.write_text(installed_file.text(), encoding="utf-8")
+    plugin.write_text(installed_file.text().replace(launcher.CACHE, str(tmp_path / "cache")), encoding="utf-8")
     plugin.chmod(0o755)
     found = CniNode(tmp_path, plugin)
     yield found

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import gpufleet_alias, installed_file, plain_json, rtnetlink
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import gpufleet_alias, installed_file, launcher, plain_json, rtnetlink
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,27 +53,46 @@ def test_netlink_attributes_are_read_as_written(values: dict[int, bytes]) -> Non
 
 
 def test_the_installed_file_stands_alone(tmp_path: pathlib.Path) -> None:
-    text = installed_file.text()
+    text = installed_file.text().replace(launcher.CACHE, str(tmp_path / "cache"))
     assert text.startswith("#!/usr/bin/python3 -IS\n")
+    outer = ast.parse(text)
+    inner = next(
+        statement.value.value
+        for statement in outer.body
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) and "\n" in str(statement.value.value)
+    )
+    assert "'''" not in inner
     imported = {
         (name.name if isinstance(statement, ast.Import) else statement.module or "").partition(".")[0]
-        for statement in ast.walk(ast.parse(text))
+        for statement in (*ast.walk(outer), *ast.walk(ast.parse(inner)))
         if isinstance(statement, (ast.Import, ast.ImportFrom))
         for name in statement.names
     }
     assert imported <= {"__future__", "typing", *sys.stdlib_module_names}
     plugin = tmp_path / "gpufleet-alias"
     plugin.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-IS", str(plugin)],
-        env={"CNI_COMMAND": "VERSION"},
-        input="",
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert json.loads(done.stdout)["supportedVersions"] == list(gpufleet_alias.VERSIONS)
+
+    def versions() -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-IS", str(plugin)],
+            env={"CNI_COMMAND": "VERSION"},
+            input="",
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        found: list[str] = json.loads(done.stdout)["supportedVersions"]
+        return found
+
+    assert versions() == list(gpufleet_alias.VERSIONS)
+    # What is compiled is kept; anything else in its place does no harm.
+    (kept,) = (tmp_path / "cache").iterdir()
+    compiled = kept.read_bytes()
+    for content in (compiled, b"", compiled[:100], b"nothing"):
+        kept.write_bytes(content)
+        assert versions() == list(gpufleet_alias.VERSIONS)
+        assert kept.read_bytes() == compiled
 
 
 def test_an_ipam_answer_of_another_shape_is_an_error() -> None:
