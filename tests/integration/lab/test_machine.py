@@ -76,10 +76,15 @@ def test_a_converge_sets_what_a_container_cannot_and_it_holds_over_a_reboot(virt
     node = virtual.node("virt000000")
     done = virtual.play("fleet.yml", tmp_path, "--limit localhost,virt000000")
     assert done.status == 0
-    assert node.run(["sysctl", "-n", "net.ipv4.neigh.default.gc_thresh3"]).strip() == "100000"
+    kernel = ["sysctl", "-n", "net.ipv4.neigh.default.gc_thresh3", "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets"]
+    assert node.run(kernel).split() == ["100000", "1048576", "262144"]
+    assert node.run(["systemctl", "is-active", "systemd-networkd"]).strip() == "active", "as on Azure's images"
+    node.add_pod("before")
     again = virtual.play("fleet.yml", tmp_path, "--limit localhost,virt000000")
     assert again.total_changed == 0
     instances.begin_restart(GROUP, "virt", "0").result()
-    assert node.run(["sysctl", "-n", "net.ipv4.neigh.default.gc_thresh3"]).strip() == "100000"
+    assert node.run(kernel).split() == ["100000", "1048576", "262144"]
+    assert node.run(["cat", "/run/gpufleet/ready/alias_network"]).endswith(" addresses for pods\n")
+    node.add_pod("after")
     assert any("internet-in" in comment for _chain, comment in node.counters())
     assert virtual.play("fleet.yml", tmp_path, "--limit localhost,virt000000").total_changed == 0
