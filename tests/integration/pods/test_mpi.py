@@ -11,7 +11,7 @@ import time
 from runtime_pod import Pods
 
 A, B = "gpua000000", "gpua000001"
-FOLDER = "/root/mpi"
+FOLDER = "/srv/mpi"
 PORT = 2222
 LIMIT_SECONDS = 90
 ELEMENTS = 1_000_000
@@ -49,8 +49,8 @@ def prepare(pods: dict[str, Pods]) -> None:
     first.run(["sh", "-c", f"rm -rf {FOLDER}; mkdir -m 700 {FOLDER}; {keys}"])
     first.run(["sh", "-c", f'for name in worker-0 worker-1; do echo "[$name]:{PORT} $(cat {FOLDER}/host.pub)"; done > {FOLDER}/known'])
     first.run(["sh", "-c", f"cat > {FOLDER}/sum.py"], stdin=PROGRAM)
-    packed = first.run(["sh", "-c", "tar -C /root -c mpi | base64"])
-    pods[B].node.run(["sh", "-c", "rm -rf /root/mpi; base64 -d | tar -C /root -x"], stdin=packed)
+    packed = first.run(["sh", "-c", "tar -C /srv -c mpi | base64"])
+    pods[B].node.run(["sh", "-c", "rm -rf /srv/mpi; base64 -d | tar -C /srv -x"], stdin=packed)
     addresses = [pods[name].addresses()["worker"] for name in (A, B)]
     for name in (A, B):
         lines = "".join(f"{address} worker-{number}\n" for number, address in enumerate(addresses))

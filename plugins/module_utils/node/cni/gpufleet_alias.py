@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 
+from .call import RECORDS, Call, CniError, read_all
+from .ipam import ipam, program
 from .plain_json import dumps, loads
 from .rtnetlink import UP, Netlink, neighbour, own_address, route, set_up
 
@@ -27,22 +28,9 @@ if TYPE_CHECKING:
     import typing as t
 
 VERSIONS = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
-RECORDS = "/run/gpufleet/pods"
 GATEWAY = "169.254.1.1"
 # The node's end of every pair has the same MAC, as Azure's own plugin has it, so that the pod's entry for the gateway is fixed.
 HOST_MAC = "aa:aa:aa:aa:aa:aa"
-PREFIX = "gfa"
-# host-local answers in milliseconds; one that waits for a lock of a killed process would hold the pod for ever.
-IPAM_LIMIT_MS = 60_000
-SIGKILL = 9
-
-
-class CniError(Exception):
-    """What the runtime shows: ``code`` as the CNI specification numbers errors, own ones from 100."""
-
-    def __init__(self, code: int, message: str, details: str = "") -> None:
-        super().__init__(message)
-        self.code, self.message, self.details = code, message, details
 
 
 def main() -> int:
@@ -119,48 +107,6 @@ def add(config: dict[str, t.Any]) -> dict[str, t.Any]:
         "routes": result.get("routes") or [{"dst": "0.0.0.0/0"}],
         "dns": result.get("dns") or {},
     }
-
-
-class Call:
-    """What the runtime says of the container by environment variables."""
-
-    def __init__(self, config: dict[str, t.Any]) -> None:
-        self.container = needed("CNI_CONTAINERID")
-        self.interface = needed("CNI_IFNAME")
-        self.namespace = os.environ.get("CNI_NETNS", "")
-        self.network = config["name"]
-        self.records = config.get("records", RECORDS)
-        self.host_name = host_name(self.container, self.interface)
-        pairs = (pair.partition("=") for pair in os.environ.get("CNI_ARGS", "").split(";"))
-        self.arguments = {key: value for key, _sign, value in pairs}
-
-    def open_namespace(self) -> int:
-        if not self.namespace:
-            raise CniError(4, "CNI_NETNS is not set")
-        try:
-            return os.open(self.namespace, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise CniError(3, f"the container's network namespace {self.namespace} is gone ({error.strerror})") from error
-
-    @property
-    def record(self) -> str:
-        return f"{self.records}/{self.container}-{self.interface}.json"
-
-
-def needed(name: str) -> str:
-    value = os.environ.get(name, "")
-    # Both become parts of a file's name.
-    if not value or "/" in value or value.startswith("."):
-        raise CniError(4, f"{name} is {value!r}, where a plain name is needed")
-    return value
-
-
-def host_name(container: str, interface: str) -> str:
-    """Found again by every later call from what the runtime says alone; FNV-1a, 44 bits of it, as interface names have 15 characters."""
-    number = 0xCBF29CE484222325
-    for byte in f"{container}/{interface}".encode():
-        number = (number ^ byte) * 0x100000001B3 % (1 << 64)
-    return PREFIX + f"{number >> 20:011x}"
 
 
 def pod_address(result: dict[str, t.Any]) -> str:
@@ -374,73 +320,6 @@ def status(config: dict[str, t.Any]) -> None:
 
 
 COMMANDS = {"ADD": add, "DEL": delete, "CHECK": check, "GC": collect, "STATUS": status}
-
-
-# IPAM
-
-
-def program(name: str, code: int = 7) -> str:
-    for folder in os.environ.get("CNI_PATH", "").split(":"):
-        path = f"{folder}/{name}"
-        if folder and "/" not in name and os.access(path, os.X_OK):
-            return path
-    raise CniError(code, f"the IPAM plugin {name} is not in CNI_PATH ({os.environ.get('CNI_PATH', '')})")
-
-
-def ipam(command: str, config: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Call the IPAM plugin with our own configuration, as the CNI specification says. Returns its result, empty for none."""
-    path = program(config["ipam"]["type"])
-    # host-local 1.1 knows no 1.1.0, whose results are those of 1.0.0.
-    given = {**config, "cniVersion": min(config.get("cniVersion", VERSIONS[0]), "1.0.0")}
-    arguments = os.environ.get("CNI_ARGS", "")
-    # The runtime's arguments name the pod, which an IPAM plugin need not understand.
-    environment = {
-        **os.environ,
-        "CNI_COMMAND": command,
-        "CNI_ARGS": arguments if "IgnoreUnknown" in arguments or not arguments else "IgnoreUnknown=1;" + arguments,
-    }
-    source, sink = os.memfd_create("given"), os.memfd_create("said")
-    try:
-        os.write(source, dumps(given).encode())
-        os.lseek(source, 0, os.SEEK_SET)
-        process = os.posix_spawn(path, [path], environment, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, sink, 1)])
-        code = wait(process, path)
-        os.lseek(sink, 0, os.SEEK_SET)
-        said = read_all(sink)
-    finally:
-        os.close(source)
-        os.close(sink)
-    if code == 0:
-        return loads(said) if said.strip() else {}
-    try:
-        document = loads(said)
-        message, number = document["msg"], document["code"]
-    except (ValueError, KeyError, TypeError):
-        message, number = said.strip() or f"ended with status {code}", 100
-    raise CniError(number, f"{config['ipam']['type']} {command}: {message}")
-
-
-def wait(process: int, path: str) -> int:
-    ended = os.pidfd_open(process)
-    try:
-        poll = select.poll()
-        poll.register(ended, select.POLLIN)
-        if not poll.poll(IPAM_LIMIT_MS):
-            os.kill(process, SIGKILL)
-            os.waitpid(process, 0)
-            raise CniError(11, f"{path} did not end within {IPAM_LIMIT_MS // 1000} seconds")
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    finally:
-        os.close(ended)
-
-
-def read_all(descriptor: int) -> str:
-    found = b""
-    while True:
-        piece = os.read(descriptor, 1 << 16)
-        if not piece:
-            return found.decode()
-        found += piece
 
 
 if __name__ == "__main__":

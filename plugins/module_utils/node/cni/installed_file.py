@@ -12,10 +12,10 @@ import pkgutil
 import types
 
 from ..spec import NodeError
-from . import gpufleet_alias, launcher, plain_json, rtnetlink
+from . import call, gpufleet_alias, ipam, launcher, plain_json, rtnetlink
 
 # Imported, and not named by their files: Ansible takes to a node what is imported.
-PARTS = (plain_json, rtnetlink, gpufleet_alias)
+PARTS = (plain_json, rtnetlink, call, ipam, gpufleet_alias)
 # Isolated, and without site: neither a user's modules nor an administrator's .pth files come between a pod and its network.
 INTERPRETER = "/usr/bin/python3 -IS"
 

@@ -12,7 +12,14 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import gpufleet_alias, installed_file, launcher, plain_json, rtnetlink
+from ansible_collections.gpufleet.vmss.plugins.module_utils.node.cni import (
+    call,
+    gpufleet_alias,
+    installed_file,
+    launcher,
+    plain_json,
+    rtnetlink,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,12 +44,12 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_a_host_name_fits_and_tells_containers_apart(container: str, other: str) -> None:
-    name = gpufleet_alias.host_name(container, "eth0")
+    name = call.host_name(container, "eth0")
     assert len(name) <= 15 and name.isalnum()
-    assert name == gpufleet_alias.host_name(container, "eth0")
-    assert name != gpufleet_alias.host_name(container, "eth1")
+    assert name == call.host_name(container, "eth0")
+    assert name != call.host_name(container, "eth1")
     if other != container:
-        assert name != gpufleet_alias.host_name(other, "eth0")
+        assert name != call.host_name(other, "eth0")
 
 
 @given(st.dictionaries(st.integers(min_value=1, max_value=0x3FFF), st.binary(max_size=40), max_size=5))
