@@ -79,7 +79,7 @@ def _module(system: System, change: Change) -> None:
 
 def _address(system: System, change: Change) -> None:
     name, address = change.target.split(" ")
-    _run(system, ["ip", "-4", "address", "delete", address, "dev", name])
+    _run(system, ["ip", "address", "delete", address, "dev", name])
 
 
 def _run(system: System, argv: list[str], *, stdin: str = "") -> None:

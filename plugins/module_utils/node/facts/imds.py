@@ -46,7 +46,7 @@ def nics(instance: t.Mapping[str, t.Any]) -> tuple[Nic, ...]:
 
 
 def _nic(interface: t.Mapping[str, t.Any]) -> Nic:
-    ipv4 = interface.get("ipv4") or {}
+    ipv4, ipv6 = interface.get("ipv4") or {}, interface.get("ipv6") or {}
     given = [str(entry["privateIpAddress"]) for entry in ipv4.get("ipAddress") or () if entry.get("privateIpAddress")]
     subnets = [
         f"{entry['address']}/{entry['prefix']}" for entry in ipv4.get("subnet") or () if entry.get("address") and entry.get("prefix")
@@ -57,4 +57,5 @@ def _nic(interface: t.Mapping[str, t.Any]) -> Nic:
         secondary=tuple(address for address in given[1:] if "/" not in address),
         prefixes=tuple(address for address in given[1:] if "/" in address),
         subnets=tuple(subnets),
+        ipv6=tuple(str(entry["privateIpAddress"]) for entry in ipv6.get("ipAddress") or () if entry.get("privateIpAddress")),
     )

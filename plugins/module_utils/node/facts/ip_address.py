@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the gpufleet maintainers
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parser for ``ip -json -4 address show``."""
+"""Parser for ``ip -json address show``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import json
 
 from ..spec import NodeError
 
-ARGV = ("ip", "-json", "-4", "address", "show")
+ARGV = ("ip", "-json", "address", "show")
 
 
 def parse(text: str) -> dict[str, tuple[str, ...]]:
-    """The IPv4 addresses of each interface with their prefix lengths, in the kernel's order."""
+    """The addresses of each interface with their prefix lengths, in the kernel's order."""
     try:
         return {
             item["ifname"]: tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in item.get("addr_info", ()) if "local" in entry)

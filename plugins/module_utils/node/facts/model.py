@@ -48,7 +48,7 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Interface:
-    """A network interface: ``mac`` in lower case with colons, ``mtu`` in bytes, IPv4 ``addresses`` as "10.1.0.4/16" if they were asked for."""
+    """A network interface: ``mac`` in lower case with colons, ``mtu`` in bytes, ``addresses`` as "10.1.0.4/16" if they were asked for."""
 
     mac: str
     mtu: int
@@ -59,8 +59,8 @@ class Interface:
 class Nic:
     """A NIC as Azure describes it to its machine.
 
-    ``primary`` and ``secondary`` are addresses, ``prefixes`` blocks of them in CIDR form, ``subnets`` those that they lie in.
-    Either family may be in each; today only IPv4 is used.
+    ``primary`` and ``secondary`` are its IPv4 addresses, ``prefixes`` blocks of them in CIDR form, ``subnets`` those that they
+    lie in. ``ipv6`` are addresses and blocks of the other family, which pods do not get yet.
     """
 
     mac: str
@@ -68,6 +68,7 @@ class Nic:
     secondary: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     subnets: tuple[str, ...] = ()
+    ipv6: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ def parse(text: str) -> tuple[Nic, ...]:
 
 
 def _nic(interface: ElementTree.Element) -> Nic:
-    entries = [entry for entry in interface.iter("IPAddress") if entry.get("Address")]
+    entries = [entry for entry in interface.iter("IPAddress") if entry.get("Address") and ":" not in entry.get("Address", "")]
     primary = [entry.get("Address", "") for entry in entries if entry.get("IsPrimary", "").lower() == "true"]
     others = [address for entry in entries if (address := entry.get("Address", "")) not in primary]
     return Nic(
@@ -44,5 +44,6 @@ def _nic(interface: ElementTree.Element) -> Nic:
         primary=primary[0] if primary else "",
         secondary=tuple(address for address in others if "/" not in address),
         prefixes=tuple(address for address in others if "/" in address),
-        subnets=tuple(subnet.get("Prefix", "") for subnet in interface.iter("IPSubnet") if subnet.get("Prefix")),
+        subnets=tuple(prefix for subnet in interface.iter("IPSubnet") if (prefix := subnet.get("Prefix", "")) and ":" not in prefix),
+        ipv6=tuple(address for entry in interface.iter("IPAddress") if ":" in (address := entry.get("Address", ""))),
     )

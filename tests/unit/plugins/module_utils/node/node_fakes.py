@@ -72,7 +72,7 @@ class FakeNode(System):
     def __init__(self, root: pathlib.Path) -> None:
         super().__init__(str(root))
         self.tables = {table: Rules(chains=dict.fromkeys(chains, ())) for table, chains in BUILT_IN.items()}
-        self.addresses = {"lo": ["127.0.0.1/8"], "eth0": ["10.1.0.4/16"]}
+        self.addresses = {"lo": ["127.0.0.1/8"], "eth0": ["10.1.0.4/16", "fe80::20d:3aff:fe11:2233/64"]}
         self.units: dict[str, FakeUnit] = {}
         self.packages = {"iptables": "1.8.9-2", "containernetworking-plugins": "1.1.1+ds1-3+b4"}
         self.instance: dict[str, t.Any] | None = instance()
@@ -184,14 +184,14 @@ class FakeNode(System):
         raise AssertionError(f"nobody knows the command {argv}")
 
     def _kernel(self, argv: list[str]) -> Completed:
-        if argv == ["ip", "-json", "-4", "address", "show"]:
+        if argv == ["ip", "-json", "address", "show"]:
             found = []
             for name, owned in self.addresses.items():
                 pairs = [address.split("/") for address in owned]
                 found.append({"ifname": name, "addr_info": [{"local": local, "prefixlen": int(length)} for local, length in pairs]})
             return self._said(json.dumps(found))
-        if argv[:4] == ["ip", "-4", "address", "delete"]:
-            self.step(" ".join(argv), lambda: self.addresses[argv[6]].remove(argv[4]))
+        if argv[:3] == ["ip", "address", "delete"]:
+            self.step(" ".join(argv), lambda: self.addresses[argv[5]].remove(argv[3]))
         elif argv == ["modprobe", "nf_conntrack"]:
             self.step(" ".join(argv), self._modprobe)
         else:

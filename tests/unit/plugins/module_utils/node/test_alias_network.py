@@ -220,7 +220,7 @@ def test_secondary_addresses_leave_the_nic_and_stay_away(node: FakeNode) -> None
     node.addresses["eth0"] += ["10.1.0.5/16", "192.0.2.7/24", "10.1.0.6/32"]
     node._place("/etc/systemd/network/10-cloud-init-eth0.network", CLOUD_INIT)
     run(node)
-    assert node.addresses["eth0"] == ["10.1.0.4/16", "192.0.2.7/24"]
+    assert node.addresses["eth0"] == ["10.1.0.4/16", "fe80::20d:3aff:fe11:2233/64", "192.0.2.7/24"]
     drop_in = node.path("/etc/systemd/network/10-cloud-init-eth0.network.d/90-gpufleet-alias.conf").read_text()
     assert drop_in.splitlines()[1:] == ["[Network]", "Address=", "Address=192.0.2.7/24"]
     assert networkd.static_addresses(CLOUD_INIT + drop_in) == ["192.0.2.7/24"]
@@ -232,7 +232,7 @@ def test_secondary_addresses_leave_the_nic_and_stay_away(node: FakeNode) -> None
 def test_the_kernel_keeps_the_primary_when_the_first_address_goes(node: FakeNode) -> None:
     node.addresses["eth0"].insert(0, "10.1.0.5/16")
     run(node)
-    assert node.steps.index("sysctl net.ipv4.conf.all.promote_secondaries") < node.steps.index("ip -4 address delete 10.1.0.5/16 dev eth0")
+    assert node.steps.index("sysctl net.ipv4.conf.all.promote_secondaries") < node.steps.index("ip address delete 10.1.0.5/16 dev eth0")
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -158,9 +158,17 @@ def test_wireserver_marks_the_primary_wherever_it_stands() -> None:
             wireserver.parse(text)
 
 
+def test_addresses_of_the_other_family_are_kept_apart() -> None:
+    given = instance()
+    given["network"]["interface"][0]["ipv6"]["ipAddress"] = [{"privateIpAddress": "2001:db8::5"}]
+    assert imds.nics(given) == (dataclasses.replace(NIC, ipv6=("2001:db8::5",)),)
+    more = WIRESERVER.replace("</IPSubnet>", '</IPSubnet><IPSubnet Prefix="2001:db8::/64"><IPAddress Address="2001:db8::5"/></IPSubnet>')
+    assert wireserver.parse(more) == (dataclasses.replace(NIC, ipv6=("2001:db8::5",)),)
+
+
 def test_ip_address_show() -> None:
-    text = '[{"ifname": "lo", "addr_info": []}, {}, {"ifname": "eth0", "addr_info": [{"local": "10.1.0.4", "prefixlen": 16}, {"broadcast": "x"}]}]'
-    assert ip_address.parse(text) == {"lo": (), "eth0": ("10.1.0.4/16",)}
+    text = '[{"ifname": "lo", "addr_info": []}, {}, {"ifname": "eth0", "addr_info": [{"local": "10.1.0.4", "prefixlen": 16}, {"local": "fe80::1", "prefixlen": 64}, {"broadcast": "x"}]}]'
+    assert ip_address.parse(text) == {"lo": (), "eth0": ("10.1.0.4/16", "fe80::1/64")}
     assert ip_address.parse("") == {}
     with pytest.raises(NodeError, match="look at it on the node"):
         ip_address.parse("{")
